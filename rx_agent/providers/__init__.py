@@ -1,0 +1,1 @@
+"""Providers: one module per wire API, each giving a :class:`~rx_agent.providers.base.StreamFunction`."""
