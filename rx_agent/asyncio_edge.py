@@ -68,8 +68,12 @@ class TaskScope:
             await asyncio.wait(waiting)
 
 
-def _step_through(awaitable: Awaitable[T], what: str) -> T:
-    """Runs an awaitable that never waits; refuses one that does."""
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def step_through(awaitable: Awaitable[T], what: str) -> T:
+    """What an awaitable that never waits gives. Raises :class:`NoEventLoopError`, naming ``what``, for one that does."""
     steps: Generator[Any, Any, T] = awaitable.__await__()
     try:
         next(steps)
@@ -102,7 +106,7 @@ def from_awaitable(
         loop = loop_of(scheduler)
         if loop is None:
             try:
-                value = _step_through(make(), what)
+                value = step_through(make(), what)
             except Exception as error:
                 observer.on_error(error)
             else:
@@ -125,7 +129,7 @@ def from_awaitable(
                 observer.on_completed()
 
         task = scope.spawn(loop, work())
-        cancelled = Disposable(lambda: task.cancel() and None)
+        cancelled = Disposable(lambda: _cancel(task))
         return cancelled
 
     return Observable(subscribe)
@@ -170,7 +174,7 @@ def from_async_iterable(
         loop = loop_of(scheduler)
         if loop is None:
             try:
-                _step_through(drain(), what)
+                step_through(drain(), what)
             except Exception as error:
                 observer.on_error(error)
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 import pydantic_core
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
@@ -70,9 +70,7 @@ class ToolCall(Frozen):
 
 
 UserContent: TypeAlias = Annotated[TextContent | ImageContent, Field(discriminator="type")]
-AssistantContent: TypeAlias = Annotated[
-    TextContent | ThinkingContent | ToolCall, Field(discriminator="type")
-]
+AssistantContent: TypeAlias = Annotated[TextContent | ThinkingContent | ToolCall, Field(discriminator="type")]
 
 
 def _as_blocks(value: Any) -> Any:
@@ -82,11 +80,13 @@ def _as_blocks(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return (value,)
     if isinstance(value, Iterable) and not isinstance(value, dict):
-        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        items = cast("Iterable[Any]", value)
         return tuple(TextContent(text=item) if isinstance(item, str) else item for item in items)
-    return value
+    return cast(Any, value)
 
 
+UserInput: TypeAlias = str | TextContent | ImageContent | Iterable[str | TextContent | ImageContent]
+"""What may be given as content: text, a block, or several of them."""
 UserBlocks: TypeAlias = Annotated[tuple[UserContent, ...], BeforeValidator(_as_blocks)]
 AssistantBlocks: TypeAlias = Annotated[tuple[AssistantContent, ...], BeforeValidator(_as_blocks)]
 
@@ -106,6 +106,10 @@ class UserMessage(Frozen):
     role: Literal["user"] = "user"
     content: UserBlocks
     timestamp: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, content: UserInput, timestamp: int = 0) -> None: ...
 
     @property
     def text(self) -> str:
@@ -131,6 +135,23 @@ class AssistantMessage(Frozen):
     error_kind: ErrorKind | None = None
     response_id: str | None = None
     timestamp: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            content: str | Iterable[str | TextContent | ThinkingContent | ToolCall] = (),
+            api: str = "",
+            provider: str = "",
+            model: str = "",
+            usage: Usage = ...,
+            stop_reason: StopReason | None = "stop",
+            error_message: str | None = None,
+            error_kind: ErrorKind | None = None,
+            response_id: str | None = None,
+            timestamp: int = 0,
+        ) -> None: ...
 
     @property
     def text(self) -> str:
@@ -162,6 +183,17 @@ class ToolResult(Frozen):
     usage: Usage | None = None
     terminate: bool | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            content: UserInput = (),
+            details: Any = None,
+            usage: Usage | None = None,
+            terminate: bool | None = None,
+        ) -> None: ...
+
     @property
     def text(self) -> str:
         """The text blocks, joined."""
@@ -179,6 +211,20 @@ class ToolResultMessage(Frozen):
     usage: Usage | None = None
     is_error: bool = False
     timestamp: int = 0
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            tool_call_id: str,
+            tool_name: str,
+            content: UserInput = (),
+            details: Any = None,
+            usage: Usage | None = None,
+            is_error: bool = False,
+            timestamp: int = 0,
+        ) -> None: ...
 
     @property
     def text(self) -> str:

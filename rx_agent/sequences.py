@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 T = TypeVar("T", covariant=True)
 
@@ -30,11 +30,15 @@ class AppendOnly(Sequence[T], Generic[T]):
         """This sequence with ``more`` behind it."""
         if not more:
             return self
-        longer: AppendOnly[T] = AppendOnly.__new__(AppendOnly)
+        longer = cast(AppendOnly[T], AppendOnly.__new__(AppendOnly))  # pyright: ignore[reportUnknownMemberType]
         longer._items = self._items if self._length == len(self._items) else self._items[: self._length]
         longer._items.extend(more)
         longer._length = self._length + len(more)
         return longer
+
+    def extends(self, shorter: AppendOnly[Any]) -> bool:
+        """Whether this is ``shorter`` with something behind it, sharing its storage (a cheap, sure yes)."""
+        return self._items is shorter._items and self._length >= shorter._length
 
     def since(self, start: int) -> tuple[T, ...]:
         """The items from ``start`` on, as a tuple."""

@@ -1,0 +1,142 @@
+"""How events reach listeners: in subscription order, guarded from each other, coroutines awaited in order."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable
+
+from rx_agent.asyncio_edge import TaskScope, step_through
+from rx_agent.reporting import name_of, report
+
+T = TypeVar("T")
+
+
+class Hub(Observable[T], Generic[T]):
+    """A hot observable that survives its observers.
+
+    RxPY's ``Subject`` lets an exception of one observer skip those behind it and travel into the producer. Here
+    an observer that raises is reported and unsubscribed; the others, and the producer, see nothing of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._observers: list[abc.ObserverBase[T]] = []
+        self._ended = False
+
+    def _subscribe_core(
+        self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        if self._ended:
+            observer.on_completed()
+            return Disposable()
+        self._observers = [*self._observers, observer]
+        return Disposable(lambda: self._remove(observer))
+
+    def _remove(self, observer: abc.ObserverBase[T]) -> None:
+        self._observers = [other for other in self._observers if other is not observer]
+
+    @property
+    def observed(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._observers)
+
+    def next(self, value: T) -> None:
+        """Tells every observer ``value``."""
+        # The list is replaced, never changed, so whoever leaves or comes meanwhile does not disturb the walk.
+        for observer in self._observers:
+            try:
+                observer.on_next(value)
+            except Exception as error:
+                self._drop(observer, error)
+
+    def complete(self) -> None:
+        """Tells every observer the end."""
+        observers, self._observers, self._ended = self._observers, [], True
+        for observer in observers:
+            try:
+                observer.on_completed()
+            except Exception as error:
+                self._drop(observer, error)
+
+    def _drop(self, observer: abc.ObserverBase[T], error: Exception) -> None:
+        report(error, "listener", original_callback(observer))
+        self._remove(observer)
+        if isinstance(observer, abc.DisposableBase):
+            observer.dispose()
+
+
+def original_callback(observer: object) -> object:
+    """The user's callback behind RxPY's wrappers, as far as it can be told."""
+    seen = observer
+    for _ in range(8):
+        inner = getattr(seen, "_on_next", None)
+        if inner is None:
+            return seen
+        seen = getattr(inner, "__self__", None) or inner
+    return seen
+
+
+class AsyncDeliveries:
+    """Listeners' coroutines, awaited one after another in the order of the events that caused them."""
+
+    def __init__(self, tasks: TaskScope) -> None:
+        self._tasks = tasks
+        self._waiting: deque[tuple[Awaitable[Any], Callable[[Exception], None]]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    def add(self, work: Awaitable[Any], on_error: Callable[[Exception], None]) -> None:
+        """Queues ``work``; ``on_error`` hears what it raises. Without a loop, it must not wait."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            try:
+                step_through(work, f"listener {name_of(work)}")
+            except Exception as error:
+                on_error(error)
+            return
+        self._waiting.append((work, on_error))
+        if self._worker is None:
+            self._worker = self._tasks.spawn(loop, self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                work, on_error = self._waiting[0]
+                try:
+                    await work
+                except Exception as error:
+                    on_error(error)
+                self._waiting.popleft()
+        finally:
+            self._worker = None
+            while self._waiting:
+                work, _ = self._waiting.popleft()
+                if inspect.iscoroutine(work):
+                    work.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits or runs."""
+        return self._worker is not None
+
+    def inside(self) -> bool:
+        """Whether the caller is one of the listeners' coroutines."""
+        try:
+            return self._worker is not None and asyncio.current_task() is self._worker
+        except RuntimeError:
+            return False
+
+    async def join(self) -> None:
+        """Returns once all is through."""
+        while self._worker is not None:
+            await asyncio.wait([self._worker])
+
+    def ready(self) -> Awaitable[None] | None:
+        """Backpressure: what an HTTP pump awaits before it reads on; None to go on at once."""
+        return self.join() if self._worker is not None else None

@@ -1,0 +1,420 @@
+"""The loop: a run as a cold observable. Turns are a generator of observables, joined by concat.
+
+The generator resumes when the turn before has completed, reads the queues, and yields the next turn or returns.
+It reads plain state (:class:`~rx_agent.brackets.Brackets`, a fold of the events it has itself emitted) and never
+waits for a subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import reactivex
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from reactivex.scheduler import CurrentThreadScheduler
+from reactivex.subject import Subject
+
+from rx_agent.abort import AbortSignal
+from rx_agent.asyncio_edge import default_scheduler
+from rx_agent.brackets import ABORTED, INTERRUPTED_BY_STEERING, Brackets, Cut, closing_events
+from rx_agent.convert import convert_to_llm
+from rx_agent.events import (
+    AgentEndEvent,
+    AgentEvent,
+    AgentStartEvent,
+    EndReason,
+    MessageEndEvent,
+    MessageStartEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
+from rx_agent.hooks import (
+    AgentContext,
+    AgentLoopTurnUpdate,
+    Hooks,
+    PrepareNextTurnContext,
+    call_hook,
+    expect,
+)
+from rx_agent.messages import AgentMessage, Message
+from rx_agent.providers.base import Context, StreamFunction, StreamOptions
+from rx_agent.queues import MessageQueue, SteeringPoint
+from rx_agent.reporting import report
+from rx_agent.responses import as_message_events
+from rx_agent.sequences import AppendOnly
+from rx_agent.sequencing import emit, now_ms, sequence
+from rx_agent.tool_batch import ToolBatch
+from rx_agent.tools import ToolExecutionMode
+
+
+@dataclass(frozen=True, slots=True)
+class LoopConfig:
+    """What a run works with beside its context.
+
+    ``signal`` aborts it. ``options`` are the base of every request's; ``options.tasks`` owns all asyncio tasks
+    of the run. ``max_concurrency`` bounds the tools of one batch that run at once.
+    """
+
+    stream_function: StreamFunction
+    hooks: Hooks = field(default_factory=Hooks)
+    options: StreamOptions = field(default_factory=StreamOptions)
+    steering: MessageQueue = field(default_factory=MessageQueue)
+    follow_ups: MessageQueue = field(default_factory=MessageQueue)
+    steering_point: SteeringPoint = SteeringPoint.AFTER_TURN
+    tool_execution: ToolExecutionMode = ToolExecutionMode.PARALLEL
+    max_concurrency: int | None = None
+    signal: AbortSignal = field(default_factory=AbortSignal)
+    deps: Any = None
+
+
+def agent_loop(
+    prompts: Sequence[AgentMessage],
+    context: AgentContext,
+    config: LoopConfig,
+    *,
+    poll_steering_first: bool = True,
+) -> Observable[AgentEvent]:
+    """A run: cold, so each subscription is a run of its own, on the scheduler it is subscribed with.
+
+    ``prompts`` are announced first; without any, the run goes on from ``context.messages``. The stream opens with
+    ``agent_start``, closes with ``agent_end`` and completes. Failures are in the messages; there is no
+    ``on_error``. ``config.signal`` aborts: what runs is cancelled, what is open is closed, the stream completes.
+    Disposing cancels too, and says nothing more to the observer that left.
+
+    >>> from rx_agent.models import Model
+    >>> from rx_agent.messages import UserMessage
+    >>> from rx_agent.providers.scripted import scripted
+    >>> model = Model(id="m", api="scripted", provider="scripted")
+    >>> context = AgentContext("", (), (), model)
+    >>> run = agent_loop([UserMessage(content="hi")], context, LoopConfig(scripted(["hello"])))
+    >>> run.subscribe(lambda event: print(event.type) if event.type.endswith("_end") else None).dispose()
+    message_end
+    message_end
+    turn_end
+    agent_end
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        scheduler = scheduler or default_scheduler()
+        run = _LoopRun(prompts, context, config, poll_steering_first)
+        return _supervise(run, observer, scheduler)
+
+    return Observable(subscribe)
+
+
+class _LoopRun:
+    """One subscription of the loop: its fold, its context as hooks have changed it, its generator."""
+
+    def __init__(
+        self,
+        prompts: Sequence[AgentMessage],
+        context: AgentContext,
+        config: LoopConfig,
+        poll_steering_first: bool,
+    ) -> None:
+        self.open = Brackets(_append_only(context.messages), undelivered=list(prompts))
+        self.base = context
+        self.config = config
+        self.prompts = prompts
+        self.poll_steering_first = poll_steering_first
+        self.interrupts: Subject[None] = Subject()
+        self.interrupted = False
+        self._shown: AppendOnly[Message] = AppendOnly()
+        self._shown_from: AppendOnly[AgentMessage] = AppendOnly()
+
+    @property
+    def context(self) -> AgentContext:
+        """The context as it is now."""
+        return replace(self.base, messages=self.open.context)
+
+    # --- the run -------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Observable[AgentEvent]]:
+        config, open_ = self.config, self.open
+        yield emit(AgentStartEvent(), TurnStartEvent(), *_announce(self.prompts))
+        if self.poll_steering_first and not self._owes_an_answer():
+            yield from self._deliver(config.steering, config.steering.due())
+        while True:
+            while due := config.steering.due_by_interrupt():
+                yield from self._deliver(config.steering, due)
+            self.interrupted = open_.cut = False
+            batch: list[ToolBatch] = []
+            turn = sequence(lambda batch=batch: self._turn(batch), unless=lambda: open_.cut)
+            yield turn.pipe(ops.take_until(self.interrupts))
+            if self.interrupted:
+                open_.cut = False
+                yield reactivex.defer(lambda scheduler: emit(*self.close(INTERRUPTED_BY_STEERING, scheduler)))
+            message = open_.assistant
+            assert message is not None
+            if not self.interrupted and message.stop_reason in ("error", "aborted"):
+                yield emit(self._end("error" if message.stop_reason == "error" else "aborted"))
+                return
+            terminated = bool(batch) and batch[0].terminates()
+            goes_on = bool(open_.calls) and not terminated and not self.interrupted
+            if config.hooks.should_stop_after_turn is not None and not self.interrupted:
+                stops: list[Any] = []
+                yield self._ask("should_stop_after_turn", config.hooks.should_stop_after_turn, stops)
+                if stops and stops[0]:
+                    yield emit(self._end("stopped"))
+                    return
+            queue, due = self._next_input(goes_on)
+            if goes_on or due:
+                yield from self._prepare_next_turn()
+                if not due or not queue:
+                    # Preparing can take long: steering may have come meanwhile, or the queue been cleared.
+                    queue, due = self._next_input(goes_on)
+            if not goes_on and not due:
+                # Interrupted, and the message that did it has been taken back: there is no answer to speak of.
+                yield emit(
+                    self._end("aborted" if self.interrupted else "stopped" if terminated else "completed")
+                )
+                return
+            yield from self._deliver(queue, due, opening=True)
+
+    def _owes_an_answer(self) -> bool:
+        """With ``AFTER_ANSWER``, whether tool results wait for the assistant to answer them."""
+        if self.config.steering_point is SteeringPoint.AFTER_TURN or not len(self.open.context):
+            return False
+        return self.open.context[-1].role == "tool_result"
+
+    def _next_input(self, goes_on: bool) -> tuple[MessageQueue, int]:
+        """Which queue feeds the next turn, and with how many messages."""
+        config = self.config
+        waits = goes_on and config.steering_point is SteeringPoint.AFTER_ANSWER
+        due = config.steering.due_by_interrupt() if waits else config.steering.due()
+        if due or goes_on:
+            return config.steering, due
+        return config.follow_ups, config.follow_ups.due()
+
+    def _deliver(
+        self, queue: MessageQueue, count: int, *, opening: bool = False
+    ) -> Iterator[Observable[AgentEvent]]:
+        """Takes ``count`` messages on and announces them, after a ``turn_start`` if that is due."""
+        taken = queue.take(count)
+        self.open.undelivered.extend(taken)
+        events: list[AgentEvent] = [*_announce(taken)]
+        if opening:
+            events.insert(0, TurnStartEvent())
+        if events:
+            yield emit(*events)
+
+    def _end(self, reason: EndReason) -> AgentEvent:
+        return AgentEndEvent(tuple(self.open.new_messages), reason)
+
+    def close(self, cut: Cut, scheduler: abc.SchedulerBase | None) -> list[AgentEvent]:
+        """What is missing: up to the turn for an interruption, else up to the run."""
+        return closing_events(
+            self.open,
+            cut,
+            scope="turn" if cut.kind == "interrupted" else "run",
+            model=self.base.model,
+            timestamp=now_ms(scheduler),
+        )
+
+    # --- a turn --------------------------------------------------------------------------------------------
+
+    def _turn(self, batch: list[ToolBatch]) -> Iterator[Observable[AgentEvent]]:
+        """The answer, then the calls it makes. Puts the batch, if there is one, into ``batch``."""
+        hooks = self.config.hooks
+        messages: list[Any] = [self.open.context]
+        if hooks.transform_context is not None:
+            yield self._ask("transform_context", hooks.transform_context, messages, messages[0])
+        shown: list[Any] = []
+        if hooks.convert_to_llm is not None:
+            yield self._ask("convert_to_llm", hooks.convert_to_llm, shown, messages[-1], signal=False)
+        request = shown[0] if shown and shown[0] is not None else self._converted(messages[-1])
+        keys: list[Any] = []
+        if hooks.get_api_key is not None:
+            yield self._ask("get_api_key", hooks.get_api_key, keys, self.base.model.provider, signal=False)
+        options = replace(
+            self.config.options,
+            thinking_level=self.base.thinking_level,
+            api_key=(keys[0] if keys else None) or self.config.options.api_key,
+        )
+        context = Context(self.base.system_prompt, request, tuple(self.base.tools))
+        stream = reactivex.defer(lambda _: self.config.stream_function(self.base.model, context, options))
+        yield as_message_events(stream, self.base.model)
+        message = self.open.assistant
+        if message is None:
+            raise AssertionError("a response ended without a message")
+        if self.open.calls:
+            batch.append(
+                ToolBatch(
+                    message,
+                    self.context,
+                    self.open,
+                    hooks,
+                    self.config.tool_execution,
+                    self.config.max_concurrency,
+                    self.config.signal,
+                    self.config.deps,
+                    self.config.options.tasks,
+                )
+            )
+            yield batch[0].events()
+        yield emit(TurnEndEvent(message, self.open.tool_results))
+
+    def _converted(self, messages: Sequence[AgentMessage]) -> Sequence[Message]:
+        """The default conversion; of a transcript that only grew since the last request, just what is new."""
+        if not isinstance(messages, AppendOnly):
+            return convert_to_llm(messages)
+        if messages.extends(self._shown_from):
+            fresh = convert_to_llm(messages.since(len(self._shown_from)))
+            self._shown = self._shown.plus(*fresh)
+        else:
+            self._shown = AppendOnly(convert_to_llm(messages))
+        self._shown_from = messages
+        return self._shown
+
+    # --- hooks ---------------------------------------------------------------------------------------------
+
+    def _ask(
+        self, name: str, hook: Any, answers: list[Any], shown: Any = None, *, signal: bool = True
+    ) -> Observable[AgentEvent]:
+        """Appends the hook's answer to ``answers`` unless it is None; emits nothing."""
+        arguments = [self._turn_context() if shown is None else shown]
+        if signal:
+            arguments.append(self.config.signal)
+
+        def keep(answer: Any) -> None:
+            if answer is not None:
+                answers.append(answer)
+
+        return call_hook(name, hook, *arguments, tasks=self.config.options.tasks).pipe(
+            ops.do_action(keep), ops.ignore_elements()
+        )
+
+    def _turn_context(self) -> PrepareNextTurnContext:
+        message = self.open.assistant
+        assert message is not None
+        return PrepareNextTurnContext(message, self.open.tool_results, self.context, self.open.new_messages)
+
+    def _prepare_next_turn(self) -> Iterator[Observable[AgentEvent]]:
+        hooks = self.config.hooks
+        hook = hooks.prepare_next_turn_with_context or hooks.prepare_next_turn
+        if hook is None:
+            return
+        answers: list[Any] = []
+        yield self._ask("prepare_next_turn", hook, answers)
+        if not answers:
+            return
+        expect("prepare_next_turn", answers[0], AgentLoopTurnUpdate)
+        update: AgentLoopTurnUpdate = answers[0]
+        if update.context is not None:
+            self.base = update.context
+            self.open.context = _append_only(update.context.messages)
+        self.base = replace(
+            self.base,
+            model=update.model or self.base.model,
+            thinking_level=self.base.thinking_level
+            if update.thinking_level is None
+            else update.thinking_level,
+        )
+
+
+def _append_only(messages: Sequence[AgentMessage]) -> AppendOnly[AgentMessage]:
+    return messages if isinstance(messages, AppendOnly) else AppendOnly(messages)
+
+
+def _announce(messages: Sequence[AgentMessage]) -> Iterator[AgentEvent]:
+    for message in messages:
+        yield MessageStartEvent(message)
+        yield MessageEndEvent(message)
+
+
+def _supervise(
+    run: _LoopRun, observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase
+) -> abc.DisposableBase:
+    """Subscribes ``run`` for ``observer``: folds each event before it is told, and ends the run early if need be.
+
+    No operator fits: an abort or interruption that comes while an event is being delivered (a listener calls
+    ``abort``) must take effect right after it, once every listener has seen it, and must then replace the rest
+    of the stream by events computed from the fold.
+    """
+    subscription = SerialDisposable()
+    open_ = run.open
+    emit_next = observer.on_next
+    delivering = False
+    over = False
+    wanted: Cut | None = None
+
+    def deliver(event: AgentEvent) -> None:
+        nonlocal delivering
+        open_.see(event)
+        delivering = True
+        try:
+            emit_next(event)
+        except Exception as error:
+            # An observer that raises has left, and there is no caller above that could take the exception.
+            report(error, "observer", emit_next)
+            leave()
+        finally:
+            delivering = False
+
+    def on_next(event: AgentEvent) -> None:
+        if over:
+            return
+        deliver(event)
+        if wanted is not None:
+            cut_short(wanted)
+
+    def want(cut: Cut) -> None:
+        nonlocal wanted
+        if not delivering:
+            cut_short(cut)
+        elif wanted is None or cut.kind == "aborted":
+            wanted = cut
+
+    def cut_short(cut: Cut) -> None:
+        nonlocal wanted
+        wanted = None
+        if over:
+            return
+        if cut.kind != "interrupted":
+            end()
+            for event in run.close(cut, scheduler):
+                deliver(event)
+            observer.on_completed()
+        elif open_.turn_open:
+            open_.cut = run.interrupted = True
+            run.interrupts.on_next(None)
+
+    def end() -> None:
+        nonlocal over
+        over = open_.cut = True
+        subscription.dispose()
+
+    def leave() -> None:
+        end()
+        watching.dispose()
+
+    def on_error(error: Exception) -> None:
+        cut_short(Cut("error", str(error) or type(error).__name__))
+
+    def on_completed() -> None:
+        nonlocal over
+        if not over:
+            over = True
+            observer.on_completed()
+
+    def start(_: abc.SchedulerBase, __: Any = None) -> None:
+        if not over:
+            subscription.disposable = sequence(run.steps, unless=lambda: over).subscribe(
+                on_next, on_error, on_completed, scheduler=scheduler
+            )
+
+    watching = CompositeDisposable(
+        run.config.signal.subscribe(lambda: want(ABORTED)),
+        run.config.steering.on_interrupt(lambda: want(INTERRUPTED_BY_STEERING)),
+        Disposable(end),
+    )
+    # As every cold source does: begun once the subscription is in its owner's hands, so that a synchronous run
+    # can be disposed of from within.
+    watching.add(CurrentThreadScheduler.singleton().schedule(start))
+    return watching

@@ -1,0 +1,85 @@
+"""A provider's stream as the run's message events."""
+
+from __future__ import annotations
+
+from reactivex import Observable, abc
+
+from rx_agent.events import (
+    AgentEvent,
+    AssistantMessageEvent,
+    BlockUpdate,
+    DoneEvent,
+    ErrorEvent,
+    MessageEndEvent,
+    MessageStartEvent,
+    MessageUpdateEvent,
+    StartEvent,
+)
+from rx_agent.messages import AssistantMessage
+from rx_agent.models import Model
+from rx_agent.sequencing import now_ms
+
+NO_END = "The provider's stream ended without a done or error event"
+
+
+def as_message_events(stream: Observable[AssistantMessageEvent], model: Model) -> Observable[AgentEvent]:
+    """``message_start``, a ``message_update`` per block event, ``message_end``; then completion.
+
+    An operator of its own because it stands on the path of every delta, and because it holds providers to their
+    contract: a stream that signals ``on_error``, or ends without ``done`` or ``error``, becomes a failed message
+    that keeps what came.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        emit = observer.on_next
+        last: StartEvent | BlockUpdate | None = None
+        ended = False
+
+        def on_next(event: AssistantMessageEvent) -> None:
+            nonlocal last
+            if ended:
+                return
+            if isinstance(event, DoneEvent | ErrorEvent):
+                end(event.message)
+            elif isinstance(event, StartEvent):
+                if last is None:
+                    last = event
+                    emit(MessageStartEvent(event.partial))
+            else:
+                if last is None:
+                    emit(MessageStartEvent(_empty(model, scheduler)))
+                last = event
+                emit(MessageUpdateEvent(event))
+
+        def end(message: AssistantMessage) -> None:
+            nonlocal ended
+            ended = True
+            if last is None:
+                emit(MessageStartEvent(message))
+            emit(MessageEndEvent(message))
+            observer.on_completed()
+
+        def fail(reason: str) -> None:
+            if ended:
+                return
+            so_far = _empty(model, scheduler) if last is None else last.partial
+            end(so_far.model_copy(update={"stop_reason": "error", "error_message": reason}))
+
+        def on_error(error: Exception) -> None:
+            fail(str(error) or type(error).__name__)
+
+        return stream.subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
+
+    return Observable(subscribe)
+
+
+def _empty(model: Model, scheduler: abc.SchedulerBase | None) -> AssistantMessage:
+    return AssistantMessage(
+        api=model.api,
+        provider=model.provider,
+        model=model.id,
+        stop_reason=None,
+        timestamp=now_ms(scheduler),
+    )

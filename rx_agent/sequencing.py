@@ -1,0 +1,89 @@
+"""How the core strings observables together without spending virtual time or stack.
+
+RxPY's creation operators schedule on whatever scheduler they are subscribed with, which costs a tick in virtual
+time and a loop iteration under asyncio; here events are emitted on the spot. Sequences are generators joined by
+``concat_with_iterable`` on a trampoline of their own: the generator resumes when the step before has completed, so
+that it can read plain state, and a million synchronous steps use one stack frame. (``expand`` and a recursive
+``defer`` overflow at a few hundred. RxPY's shared current-thread trampoline would put a sequence off that is
+subscribed while some other pipeline runs on it, and lose it if that pipeline raised.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC
+from typing import Any, TypeVar, cast
+
+import reactivex
+from reactivex import Observable, abc
+from reactivex.scheduler import ImmediateScheduler, TrampolineScheduler
+
+T = TypeVar("T")
+
+IMMEDIATE = ImmediateScheduler.singleton()
+
+
+def emit(*items: T) -> Observable[T]:
+    """``items`` at once, in this instant, on this stack."""
+    return reactivex.from_iterable(items, scheduler=IMMEDIATE)
+
+
+class _Pinned:
+    """A source bound to a scheduler, whatever scheduler it is subscribed with (here: the trampoline)."""
+
+    __slots__ = ("_scheduler", "_source")
+
+    def __init__(self, source: Observable[Any], scheduler: abc.SchedulerBase | None) -> None:
+        self._source = source
+        self._scheduler = scheduler
+
+    def subscribe(
+        self,
+        on_next: Any = None,
+        on_error: Any = None,
+        on_completed: Any = None,
+        *,
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        return self._source.subscribe(on_next, on_error, on_completed, scheduler=self._scheduler)
+
+
+def sequence(
+    steps: Callable[[], Iterator[Observable[T]]], *, unless: Callable[[], bool] | None = None
+) -> Observable[T]:
+    """The observables that ``steps()`` yields, one after another; each subscription runs a fresh generator.
+
+    Once ``unless()`` is true, no further step is pulled. A disposal alone is not enough for that: one that comes
+    out of a synchronous step finds the step's subscription not yet assigned, and the steps would go on unheard.
+
+    >>> def count():
+    ...     for n in range(3):
+    ...         yield emit(n)
+    >>> seen = []
+    >>> subscription = sequence(count).subscribe(seen.append)
+    >>> seen
+    [0, 1, 2]
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        pinned = (_Pinned(step, scheduler) for step in _until(steps(), unless))
+        return reactivex.concat_with_iterable(cast("Iterable[Observable[T]]", pinned)).subscribe(
+            observer.on_next, observer.on_error, observer.on_completed, scheduler=TrampolineScheduler()
+        )
+
+    return Observable(subscribe)
+
+
+def _until(steps: Iterator[Observable[T]], unless: Callable[[], bool] | None) -> Iterator[Observable[T]]:
+    for step in steps:
+        yield step
+        if unless is not None and unless():
+            return
+
+
+def now_ms(scheduler: abc.SchedulerBase | None) -> int:
+    """The scheduler's time in milliseconds since the epoch."""
+    now = (scheduler or IMMEDIATE).now
+    return round((now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,97 @@
+"""The agent's state: a fold of its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rx_agent.events import (
+    AgentEndEvent,
+    AgentEvent,
+    AgentStartEvent,
+    MessageEndEvent,
+    MessageStartEvent,
+    MessageUpdateEvent,
+    ToolExecutionEndEvent,
+    ToolExecutionStartEvent,
+    ToolExecutionUpdateEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
+from rx_agent.messages import AgentMessage, AssistantMessage
+from rx_agent.models import Model, ThinkingLevel
+from rx_agent.sequences import AppendOnly
+from rx_agent.tools import Tool
+
+OPERATION_ABORTED = "Operation aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """A snapshot. The first four and ``messages`` are what the user assigns; events change the rest.
+
+    ``pending_tool_calls`` are the ids of calls that are being worked on.
+    """
+
+    system_prompt: str
+    model: Model
+    thinking_level: ThinkingLevel = ThinkingLevel.OFF
+    tools: tuple[Tool, ...] = ()
+    messages: AppendOnly[AgentMessage] = field(default_factory=AppendOnly[AgentMessage])
+    is_streaming: bool = False
+    pending_tool_calls: frozenset[str] = frozenset()
+    error_message: str | None = None
+    streaming_event: MessageStartEvent | MessageUpdateEvent | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    @property
+    def streaming_message(self) -> AgentMessage | None:
+        """The message that is arriving, as it was at this snapshot, made when read."""
+        return self.streaming_event.message if self.streaming_event else None
+
+
+def reduce(state: AgentState, event: AgentEvent) -> AgentState:
+    """The state after ``event``. Pure: folding a run's events over the state before gives the state after.
+
+    >>> before = AgentState("", Model(id="m", api="scripted", provider="scripted"))
+    >>> reduce(before, AgentStartEvent()).is_streaming
+    True
+    """
+    match event:
+        case MessageUpdateEvent() | MessageStartEvent():
+            return replace(state, streaming_event=event)
+        case MessageEndEvent():
+            return replace(state, streaming_event=None, messages=state.messages.plus(event.message))
+        case ToolExecutionStartEvent():
+            return replace(state, pending_tool_calls=state.pending_tool_calls | {event.tool_call_id})
+        case ToolExecutionEndEvent():
+            return replace(state, pending_tool_calls=state.pending_tool_calls - {event.tool_call_id})
+        case TurnEndEvent() if event.message.error_message:
+            return replace(state, error_message=event.message.error_message)
+        case AgentStartEvent():
+            return replace(
+                state,
+                is_streaming=True,
+                streaming_event=None,
+                pending_tool_calls=frozenset(),
+                error_message=None,
+            )
+        case AgentEndEvent():
+            return replace(
+                state,
+                is_streaming=False,
+                streaming_event=None,
+                pending_tool_calls=frozenset(),
+                error_message=state.error_message or _cut_short(state, event),
+            )
+        case TurnStartEvent() | TurnEndEvent() | ToolExecutionUpdateEvent():
+            return state
+
+
+def _cut_short(state: AgentState, event: AgentEndEvent) -> str | None:
+    """An abort that came between two requests left no failed message to say so; one that cut nothing is no error."""
+    if event.reason != "aborted" or not event.messages:
+        return None
+    last = state.messages[-1] if state.messages else None
+    answered = isinstance(last, AssistantMessage) and last.stop_reason in ("stop", "length")
+    return None if answered else OPERATION_ABORTED
