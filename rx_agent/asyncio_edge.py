@@ -73,7 +73,7 @@ def _cancel(task: asyncio.Task[None]) -> None:
 
 
 def step_through(awaitable: Awaitable[T], what: str) -> T:
-    """What an awaitable that never waits gives. Raises :class:`NoEventLoopError`, naming ``what``, for one that does."""
+    """What an awaitable that never waits gives. Raises :class:`NoEventLoopError` for one that does."""
     steps: Generator[Any, Any, T] = awaitable.__await__()
     try:
         next(steps)

@@ -140,3 +140,8 @@ class AsyncDeliveries:
     def ready(self) -> Awaitable[None] | None:
         """Backpressure: what an HTTP pump awaits before it reads on; None to go on at once."""
         return self.join() if self._worker is not None else None
+
+    async def settle(self) -> None:
+        """As :meth:`join`, but returns at once inside a listener, which would wait for itself."""
+        if not self.inside():
+            await self.join()

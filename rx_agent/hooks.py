@@ -130,26 +130,32 @@ class Hooks:
     get_api_key: Hook | None = None
 
 
-def call_with_fitting(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``, leaving out trailing arguments that it has no parameter for."""
+def fitted(function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """``function`` as one of ``most`` positional arguments, dropping trailing ones that it has no room for.
+
+    >>> fitted(lambda event: event, 2)("event", "signal")
+    'event'
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return function(*args)
+        return function
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return function(*args)
+        return function
     room = sum(
         parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         for parameter in parameters
     )
-    return function(*args[:room])
+    if room >= most:
+        return function
+    return lambda *args: function(*args[:room])
 
 
 def call_hook(name: str, hook: Hook, *args: Any, tasks: TaskScope) -> Observable[Any]:
     """One item: what ``hook(*args)`` answers, awaited or observed to its last item where it must be."""
 
     def start(_: Any) -> Observable[Any]:
-        answer = call_with_fitting(hook, *args)
+        answer = fitted(hook, len(args))(*args)
         if isinstance(answer, Observable):
             return answer.pipe(ops.last_or_default(None))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if isinstance(answer, Awaitable):

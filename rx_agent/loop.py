@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import reactivex
 from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
@@ -102,7 +101,7 @@ def agent_loop(
         observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         scheduler = scheduler or default_scheduler()
-        run = _LoopRun(prompts, context, config, poll_steering_first)
+        run = _LoopRun(prompts, context, config, scheduler, poll_steering_first)
         return _supervise(run, observer, scheduler)
 
     return Observable(subscribe)
@@ -116,12 +115,14 @@ class _LoopRun:
         prompts: Sequence[AgentMessage],
         context: AgentContext,
         config: LoopConfig,
+        scheduler: abc.SchedulerBase,
         poll_steering_first: bool,
     ) -> None:
         self.open = Brackets(_append_only(context.messages), undelivered=list(prompts))
         self.base = context
         self.config = config
         self.prompts = prompts
+        self.now = lambda: now_ms(scheduler)
         self.poll_steering_first = poll_steering_first
         self.interrupts: Subject[None] = Subject()
         self.interrupted = False
@@ -149,7 +150,7 @@ class _LoopRun:
             yield turn.pipe(ops.take_until(self.interrupts))
             if self.interrupted:
                 open_.cut = False
-                yield reactivex.defer(lambda scheduler: emit(*self.close(INTERRUPTED_BY_STEERING, scheduler)))
+                yield emit(*self.close(INTERRUPTED_BY_STEERING))
             message = open_.assistant
             assert message is not None
             if not self.interrupted and message.stop_reason in ("error", "aborted"):
@@ -207,14 +208,14 @@ class _LoopRun:
     def _end(self, reason: EndReason) -> AgentEvent:
         return AgentEndEvent(tuple(self.open.new_messages), reason)
 
-    def close(self, cut: Cut, scheduler: abc.SchedulerBase | None) -> list[AgentEvent]:
+    def close(self, cut: Cut) -> list[AgentEvent]:
         """What is missing: up to the turn for an interruption, else up to the run."""
         return closing_events(
             self.open,
             cut,
             scope="turn" if cut.kind == "interrupted" else "run",
             model=self.base.model,
-            timestamp=now_ms(scheduler),
+            timestamp=self.now(),
         )
 
     # --- a turn --------------------------------------------------------------------------------------------
@@ -238,8 +239,8 @@ class _LoopRun:
             api_key=(keys[0] if keys else None) or self.config.options.api_key,
         )
         context = Context(self.base.system_prompt, request, tuple(self.base.tools))
-        stream = reactivex.defer(lambda _: self.config.stream_function(self.base.model, context, options))
-        yield as_message_events(stream, self.base.model)
+        model, ask = self.base.model, self.config.stream_function
+        yield as_message_events(lambda: ask(model, context, options), model)
         message = self.open.assistant
         if message is None:
             raise AssertionError("a response ended without a message")
@@ -255,6 +256,7 @@ class _LoopRun:
                     self.config.signal,
                     self.config.deps,
                     self.config.options.tasks,
+                    self.now,
                 )
             )
             yield batch[0].events()
@@ -378,7 +380,7 @@ def _supervise(
             return
         if cut.kind != "interrupted":
             end()
-            for event in run.close(cut, scheduler):
+            for event in run.close(cut):
                 deliver(event)
             observer.on_completed()
         elif open_.turn_open:

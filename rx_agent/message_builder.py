@@ -159,6 +159,12 @@ class MessageBuilder:
         self._now.advance(self._log, len(self._log))
         return tuple(open_.block() for open_ in self._now.blocks)
 
+    @property
+    def next_index(self) -> int:
+        """The content index that the next block will have."""
+        self._now.advance(self._log, len(self._log))
+        return len(self._now.blocks)
+
     def open_indexes(self) -> tuple[int, ...]:
         """Content indexes of the blocks that have started and not ended."""
         self._now.advance(self._log, len(self._log))
@@ -176,8 +182,7 @@ class MessageBuilder:
 
     def _open(self, block: Block) -> int:
         # Only starts and ends replay the log: a delta is one append.
-        self._now.advance(self._log, len(self._log))
-        index = len(self._now.blocks)
+        index = self.next_index
         self._log.append((index, block, False))
         return index
 

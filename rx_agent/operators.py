@@ -138,9 +138,7 @@ def usage_totals() -> EventOperator[Usage]:
     def add(total: Usage, usage: list[Usage]) -> Usage:
         return sum(usage, total)
 
-    return lambda source: source.pipe(
-        messages(), ops.map(used), ops.filter(bool), ops.scan(add, Usage())
-    )
+    return lambda source: source.pipe(messages(), ops.map(used), ops.filter(bool), ops.scan(add, Usage()))
 
 
 def turns() -> EventOperator[Observable[AgentEvent]]:

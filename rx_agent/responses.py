@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reactivex import Observable, abc
+from reactivex.disposable import Disposable
 
 from rx_agent.events import (
     AgentEvent,
@@ -22,12 +25,15 @@ from rx_agent.sequencing import now_ms
 NO_END = "The provider's stream ended without a done or error event"
 
 
-def as_message_events(stream: Observable[AssistantMessageEvent], model: Model) -> Observable[AgentEvent]:
-    """``message_start``, a ``message_update`` per block event, ``message_end``; then completion.
+def as_message_events(
+    request: Callable[[], Observable[AssistantMessageEvent]], model: Model
+) -> Observable[AgentEvent]:
+    """The stream that ``request()`` gives as ``message_start``, a ``message_update`` per block event and
+    ``message_end``; then completion.
 
     An operator of its own because it stands on the path of every delta, and because it holds providers to their
-    contract: a stream that signals ``on_error``, or ends without ``done`` or ``error``, becomes a failed message
-    that keeps what came.
+    contract: a stream that cannot be had, signals ``on_error``, or ends without ``done`` or ``error``, becomes a
+    failed message that keeps what came.
     """
 
     def subscribe(
@@ -70,6 +76,11 @@ def as_message_events(stream: Observable[AssistantMessageEvent], model: Model) -
         def on_error(error: Exception) -> None:
             fail(str(error) or type(error).__name__)
 
+        try:
+            stream = request()
+        except Exception as error:
+            on_error(error)
+            return Disposable()
         return stream.subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
 
     return Observable(subscribe)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import reactivex
 from reactivex import Observable, abc
+from reactivex.disposable import Disposable
 from reactivex.scheduler import ImmediateScheduler, TrampolineScheduler
 
 T = TypeVar("T")
@@ -23,29 +24,62 @@ T = TypeVar("T")
 IMMEDIATE = ImmediateScheduler.singleton()
 
 
+class _Emission(Observable[T]):
+    """A few items at once. ``sequence`` passes them on without the cost of a subscription."""
+
+    def __init__(self, items: tuple[T, ...]) -> None:
+        super().__init__(self._run)
+        self.items = items
+
+    def _run(
+        self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        for item in self.items:
+            observer.on_next(item)
+        observer.on_completed()
+        return Disposable()
+
+
 def emit(*items: T) -> Observable[T]:
     """``items`` at once, in this instant, on this stack."""
-    return reactivex.from_iterable(items, scheduler=IMMEDIATE)
+    return _Emission(items)
 
 
-class _Pinned:
-    """A source bound to a scheduler, whatever scheduler it is subscribed with (here: the trampoline)."""
+class _Step:
+    """One step as ``concat`` takes it: bound to the sequence's scheduler, not to concat's trampoline."""
 
-    __slots__ = ("_scheduler", "_source")
+    __slots__ = ("_scheduler", "_source", "_unless")
 
-    def __init__(self, source: Observable[Any], scheduler: abc.SchedulerBase | None) -> None:
+    def __init__(
+        self,
+        source: Observable[Any],
+        scheduler: abc.SchedulerBase | None,
+        unless: Callable[[], bool] | None,
+    ) -> None:
         self._source = source
         self._scheduler = scheduler
+        self._unless = unless
 
     def subscribe(
         self,
-        on_next: Any = None,
-        on_error: Any = None,
-        on_completed: Any = None,
+        on_next: Callable[[Any], None],
+        on_error: Callable[[Exception], None],
+        on_completed: Callable[[], None],
         *,
         scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        return self._source.subscribe(on_next, on_error, on_completed, scheduler=self._scheduler)
+        source = self._source
+        if not isinstance(source, _Emission):
+            return source.subscribe(on_next, on_error, on_completed, scheduler=self._scheduler)
+        for item in source.items:
+            if self._unless is not None and self._unless():
+                break
+            on_next(item)
+        on_completed()
+        return _NOTHING
+
+
+_NOTHING = Disposable()
 
 
 def sequence(
@@ -68,7 +102,7 @@ def sequence(
     def subscribe(
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        pinned = (_Pinned(step, scheduler) for step in _until(steps(), unless))
+        pinned = (_Step(step, scheduler, unless) for step in _until(steps(), unless))
         return reactivex.concat_with_iterable(cast("Iterable[Observable[T]]", pinned)).subscribe(
             observer.on_next, observer.on_error, observer.on_completed, scheduler=TrampolineScheduler()
         )

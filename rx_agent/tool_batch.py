@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import reactivex
-from reactivex import Observable, abc
+from reactivex import Observable
 from reactivex import operators as ops
 
 from rx_agent.abort import AbortSignal
@@ -33,7 +33,7 @@ from rx_agent.hooks import (
     expect,
 )
 from rx_agent.messages import AssistantMessage, ToolCall, ToolResult
-from rx_agent.sequencing import IMMEDIATE, emit, now_ms, sequence
+from rx_agent.sequencing import IMMEDIATE, emit, sequence
 from rx_agent.tools import Tool, ToolContext, ToolEmission, ToolExecutionMode
 
 BLOCKED = "Tool execution was blocked"
@@ -70,6 +70,8 @@ class ToolBatch:
     signal: AbortSignal
     deps: Any
     tasks: TaskScope
+    now: Callable[[], int]
+    """The time in milliseconds since the epoch, for the result messages."""
 
     def events(self) -> Observable[AgentEvent]:
         """Start, update and end of every call and its result message.
@@ -105,7 +107,7 @@ class ToolBatch:
             for progress in self.open_.calls:
                 yield _start(progress)
                 yield from work(progress)
-                yield _result_message(progress)
+                yield self._result_message(progress)
 
         return sequence(steps, unless=self._cut)
 
@@ -119,14 +121,17 @@ class ToolBatch:
                 yield emit(_end(progress.call, check.refused))
             else:
                 executions.append(self._execution(progress, check))
-        source = reactivex.from_iterable(executions, scheduler=IMMEDIATE)
-        yield (
-            source.pipe(ops.merge_all())
-            if self.max_concurrency is None
-            else source.pipe(ops.merge(max_concurrent=self.max_concurrency))
-        )
+        yield self._merged(executions)
         for progress in self.open_.calls:
-            yield _result_message(progress)
+            yield self._result_message(progress)
+
+    def _merged(self, executions: list[Observable[AgentEvent]]) -> Observable[AgentEvent]:
+        if len(executions) < 2:
+            return executions[0] if executions else emit()
+        source = reactivex.from_iterable(executions, scheduler=IMMEDIATE)
+        if self.max_concurrency is None:
+            return source.pipe(ops.merge_all())
+        return source.pipe(ops.merge(max_concurrent=self.max_concurrency))
 
     def _one_call(self, progress: CallProgress) -> Iterator[Observable[AgentEvent]]:
         check = _Check(self, progress)
@@ -149,6 +154,10 @@ class ToolBatch:
 
     def _cut(self) -> bool:
         return self.open_.cut
+
+    def _result_message(self, progress: CallProgress) -> Observable[AgentEvent]:
+        message = progress.result_message(self.now())
+        return emit(MessageStartEvent(message), MessageEndEvent(message))
 
     # --- one execution -------------------------------------------------------------------------------------
 
@@ -291,13 +300,3 @@ def _start(progress: CallProgress) -> Observable[AgentEvent]:
 
 def _end(call: ToolCall, outcome: Outcome) -> AgentEvent:
     return ToolExecutionEndEvent(call.id, call.name, outcome.result, outcome.is_error)
-
-
-def _result_message(progress: CallProgress) -> Observable[AgentEvent]:
-    """The result as a message, made when it is due and stamped with the scheduler's time."""
-
-    def start(scheduler: abc.SchedulerBase | None) -> Observable[AgentEvent]:
-        message = progress.result_message(now_ms(scheduler))
-        return emit(MessageStartEvent(message), MessageEndEvent(message))
-
-    return reactivex.defer(start)
