@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from reactivex import abc
 
@@ -33,10 +33,7 @@ def messages_of(
     if isinstance(input, str):
         content = (TextContent(text=input), *images)
         return [UserMessage(content=content, timestamp=now_ms(scheduler))]
-    given = cast(Any, input)
-    messages: list[Any] = [given]
-    if not is_message(given):
-        messages = list(_items(given))
+    messages = [input] if is_message(input) else list(_items(input))
     for message in messages:
         if not is_message(message):
             raise ConfigurationError(
@@ -49,15 +46,15 @@ def messages_of(
     return messages
 
 
-def _items(given: Any) -> Iterable[Any]:
-    if isinstance(given, Iterable) and not isinstance(given, bytes | dict):
+def _items(given: object) -> Iterable[Any]:
+    if hasattr(given, "__iter__") and not isinstance(given, bytes | dict):
         return cast("Iterable[Any]", given)
     raise ConfigurationError(
         f"prompt: {given!r:.80} ({type(given).__name__}) is no text, message or list of messages"
     )
 
 
-def is_message(value: object) -> bool:
+def is_message(value: object) -> TypeGuard[AgentMessage]:
     """Whether ``value`` may stand in a transcript."""
     return isinstance(value, UserMessage | AssistantMessage | ToolResultMessage | CustomMessage)
 

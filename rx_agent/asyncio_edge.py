@@ -68,6 +68,13 @@ class TaskScope:
             await asyncio.wait(waiting)
 
 
+def _is_current(task: asyncio.Task[None]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:
+        return False
+
+
 def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
 
@@ -123,6 +130,8 @@ def from_awaitable(
                 # The body gave itself up; nobody asked this task to stop.
                 observer.on_error(RuntimeError(f"{what} was cancelled from inside: {error}".rstrip(": ")))
             except Exception as error:
+                if cancelled.is_disposed:
+                    report(error, "cleanup of", what)
                 observer.on_error(error)
             else:
                 observer.on_next(value)
@@ -167,6 +176,8 @@ def from_async_iterable(
                     raise
                 observer.on_error(RuntimeError(f"{what} was cancelled from inside: {error}".rstrip(": ")))
             except Exception as error:
+                if disposed:
+                    report(error, "cleanup of", what)
                 observer.on_error(error)
             else:
                 observer.on_completed()
@@ -186,7 +197,9 @@ def from_async_iterable(
         def dispose() -> None:
             nonlocal disposed
             disposed = True
-            task.cancel()
+            # From inside its own on_next the task sees the flag; a cancel would disturb the generator's cleanup.
+            if not _is_current(task):
+                task.cancel()
 
         return Disposable(dispose)
 

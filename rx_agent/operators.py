@@ -23,6 +23,7 @@ from rx_agent.errors import RunFailedError
 from rx_agent.events import (
     AgentEndEvent,
     AgentEvent,
+    AgentStartEvent,
     MessageEndEvent,
     MessageUpdateEvent,
     TextDeltaEvent,
@@ -147,19 +148,26 @@ def turns() -> EventOperator[Observable[AgentEvent]]:
     ``agent.events.pipe(turns(), ops.flat_map(lambda turn: turn.pipe(ops.count())))``
     """
 
-    def split(source: Observable[AgentEvent]) -> Observable[Observable[AgentEvent]]:
-        def window(shared: Observable[AgentEvent]) -> Observable[Observable[AgentEvent]]:
-            def turn(start: AgentEvent) -> Observable[AgentEvent]:
-                rest = shared.pipe(
-                    ops.take_while(lambda event: not isinstance(event, TurnEndEvent), inclusive=True)
-                )
-                return rest.pipe(ops.start_with(start))
+    def count(last: tuple[int, Any], event: AgentEvent) -> tuple[int, Any]:
+        return last[0] + isinstance(event, TurnStartEvent), event
 
-            return shared.pipe(ops.filter(lambda event: isinstance(event, TurnStartEvent)), ops.map(turn))
+    def in_a_turn(numbered: tuple[int, Any]) -> bool:
+        return not isinstance(numbered[1], AgentStartEvent | AgentEndEvent)
 
-        return source.pipe(ops.publish(window))  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
+    def number(numbered: tuple[int, Any]) -> int:
+        return numbered[0]
 
-    return split
+    def event(numbered: tuple[int, Any]) -> AgentEvent:
+        return numbered[1]
+
+    def until_end(turn: Observable[Any]) -> Observable[Any]:
+        return turn.pipe(events_of(TurnEndEvent))
+
+    return lambda source: source.pipe(
+        ops.scan(count, (0, None)),
+        ops.filter(in_a_turn),
+        ops.group_by_until(number, event, until_end),
+    )
 
 
 def raise_on_error() -> EventOperator[AgentEvent]:

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 def name_of(thing: object) -> str:
     """A readable name for a callable or object."""
+    if isinstance(thing, str):
+        return thing
     named = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
     return str(named) if named else type(thing).__qualname__
 

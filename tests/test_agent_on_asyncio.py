@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -25,30 +23,7 @@ from rx_agent import (
 )
 from rx_agent.providers.scripted import Response, call, say, scripted
 from tests.invariants import Watch
-
-
-def on_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Runs a coroutine test in debug mode, and fails on anything it leaves behind or complains about."""
-
-    def run() -> None:
-        before = set(threading.enumerate())
-        complaints: list[dict[str, Any]] = []
-
-        async def main() -> None:
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-            await test()
-            await asyncio.sleep(0)
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            assert left == set(), f"tasks left: {left}"
-
-        asyncio.run(main(), debug=True)
-        gc.collect()
-        assert complaints == []
-        assert set(threading.enumerate()) - before == set()
-
-    run.__name__ = test.__name__
-    run.__doc__ = test.__doc__
-    return run
+from tests.on_loop import on_loop
 
 
 def slow_answer() -> Response:

@@ -16,7 +16,9 @@ FOLDERS = [(folder, scenario_files(folder)) for folder in scenario_folders()]
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("file", [file for _, files in FOLDERS for file in files], ids=lambda file: file.label)
+@pytest.mark.parametrize(
+    "file", [file for _, files in FOLDERS for file in files], ids=lambda file: file.label
+)
 def test_scenario(file: ScenarioFile, mode: Mode) -> None:
     scenario = file.load()
     check(scenario, play(scenario, mode), mode)
@@ -25,9 +27,7 @@ def test_scenario(file: ScenarioFile, mode: Mode) -> None:
 @pytest.mark.parametrize(
     ("folder", "files"), FOLDERS, ids=[f"{len(files)} files in {folder.name}" for folder, files in FOLDERS]
 )
-def test_folder_was_read(
-    folder: Path, files: list[ScenarioFile], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_was_read(folder: Path, files: list[ScenarioFile], capsys: pytest.CaptureFixture[str]) -> None:
     assert folder.is_dir(), f"{folder} is no folder; RX_AGENT_SCENARIOS names folders"
     assert files, f"{folder} holds no *.json"
     with capsys.disabled():

@@ -92,7 +92,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class MarbleResponse:
-    """One answer drawn as marbles: ``marbles("--a-b-(c|)", {"a": "hel", "b": "lo", "c": call("add", a=1)})``.
+    """One answer drawn as marbles: ``marbles("--a-b-(c,|)", {"a": "hel", "b": "lo", "c": call("add", a=1)})``.
 
     Each marble is a piece, looked up in ``pieces`` (a marble without an entry is its own text); ``-`` is
     ``step`` seconds; ``|`` is the end, ``#`` a failure. See ``reactivex.from_marbles``.
@@ -178,7 +178,7 @@ class ScriptedProvider:
     def _block(
         self, block: Say | Think | Call, every: float, builder: MessageBuilder
     ) -> Iterator[tuple[float, Callable[[], AssistantMessageEvent]]]:
-        index = len(builder.blocks)
+        index = builder.next_index
         if isinstance(block, Say):
             yield 0.0, builder.text_start
             for chunk in block.chunks:
