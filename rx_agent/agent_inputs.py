@@ -46,8 +46,11 @@ def messages_of(
     return messages
 
 
+_NO_LISTS: tuple[type, ...] = (bytes, dict)
+
+
 def _items(given: object) -> Iterable[Any]:
-    if hasattr(given, "__iter__") and not isinstance(given, bytes | dict):
+    if hasattr(given, "__iter__") and not isinstance(given, _NO_LISTS):
         return cast("Iterable[Any]", given)
     raise ConfigurationError(
         f"prompt: {given!r:.80} ({type(given).__name__}) is no text, message or list of messages"
