@@ -149,7 +149,6 @@ class _LoopRun:
             turn = sequence(lambda batch=batch: self._turn(batch), unless=lambda: open_.cut)
             yield turn.pipe(ops.take_until(self.interrupts))
             if self.interrupted:
-                open_.cut = False
                 yield emit(*self.close(INTERRUPTED_BY_STEERING))
             message = open_.assistant
             assert message is not None

@@ -26,6 +26,8 @@ class Watch:
         self._brackets(event)
         self.shadow = reduce(self.shadow, event)
         assert self.agent.state == self.shadow, "the state is not the fold of the events"
+        assert set(self.agent.state.pending_tool_calls) == {call for call, n in self.running.items() if n}
+        assert self.agent.state.is_streaming == bool(self.open)
         assert self.agent.state.streaming_message == self.shadow.streaming_message
 
     def assigned(self) -> None:

@@ -232,38 +232,58 @@ def test_states_begin_with_the_present_one_and_follow_every_change() -> None:
 # --- aborting ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nth", range(1, 14))
+class TwoNotes:
+    """An agent whose model calls a synchronous tool twice, and a listener that does something at the nth event."""
+
+    def __init__(self, nth: int, do: Any) -> None:
+        self.noted: list[str] = []
+
+        @tool
+        def note(what: str) -> str:
+            """Notes."""
+            self.noted.append(what)
+            return what
+
+        answer = [call("note", what="a"), call("note", what="b")]
+        self.agent = Agent(stream_function=scripted([answer, "x", "y"]), tools=[note])
+        self.seen: list[str] = []
+
+        def count(event: Any) -> None:
+            self.seen.append(event.type)
+            if len(self.seen) == nth:
+                do(self.agent)
+                assert self.seen[-1] == event.type, "nothing is told in between"
+
+        self.agent.subscribe(count)
+        self.watch = Watch(self.agent)
+        self.run = self.agent.prompt("go")
+        self.watch.at_rest()
+        assert self.agent.active_run is None
+
+    def may_have_noted(self, nth: int) -> list[str]:
+        """What had been noted by the nth event: 15 is the end of the first call, 16 that of the second."""
+        return ["a", "b"][: max(0, min(nth - 14, 2))]
+
+
+@pytest.mark.parametrize("nth", range(1, 22))
 def test_an_abort_from_a_listener_of_any_event_takes_effect_right_after_it(nth: int) -> None:
-    calls: list[str] = []
+    play = TwoNotes(nth, lambda agent: agent.abort())
+    assert play.run.end is not None
+    assert play.run.end.reason == "aborted"
+    assert texts(play.agent)[0] == "go", "the prompt is not lost"
+    assert play.seen.count("agent_end") == 1
+    assert play.noted == play.may_have_noted(nth), "no tool starts after the abort"
 
-    @tool
-    def note(what: str) -> str:
-        """Notes."""
-        calls.append(what)
-        return what
 
-    agent = Agent(
-        stream_function=scripted([[call("note", what="a"), call("note", what="b")], "x"]), tools=[note]
-    )
-    seen: list[str] = []
-
-    def count(event: Any) -> None:
-        seen.append(event.type)
-        if len(seen) == nth:
-            agent.abort()
-            assert seen[-1] == event.type, "nothing is told in between"
-
-    agent.subscribe(count)
-    watch = Watch(agent)
-    run = agent.prompt("go")
-    watch.at_rest()
-    assert run.end is not None
-    assert run.end.reason == "aborted"
-    assert texts(agent)[0] == "go", "the prompt is not lost"
-    assert agent.active_run is None
-    assert seen.count("agent_end") == 1
-    if nth <= 12:
-        assert calls == [], "no tool starts after the abort"
+@pytest.mark.parametrize("nth", range(1, 22))
+def test_an_interruption_from_a_listener_of_any_event_goes_on_with_its_message(nth: int) -> None:
+    play = TwoNotes(nth, lambda agent: agent.steer("instead", interrupt=True))
+    assert play.run.end is not None
+    assert play.run.end.reason == "completed"
+    said = [message.text for message in play.agent.messages if message.role == "user"]
+    assert said == ["go", "instead"]
+    if nth > 4:
+        assert play.noted == play.may_have_noted(nth), "no tool starts after the interruption"
 
 
 def test_what_is_told_of_aborted_calls_is_true() -> None:

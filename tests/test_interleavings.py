@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +29,25 @@ from tests.invariants import Watch, assert_transcript_valid
 
 TICK = 1000.0
 
+EVENTS = (
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "message_update",
+    "message_end",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_execution_end",
+    "turn_end",
+    "agent_end",
+)
 TOOLS = ("quick", "slow", "chatty", "broken", "ending", "single", "unknown")
 
 
-def make_tool(name: str) -> Any:
+def make_tool(name: str, started: Callable[[str], None]) -> Any:
     def body(args: dict[str, Any], context: ToolContext[Any]) -> Any:
         del args
+        started(context.tool_call_id)
         match name:
             case "quick":
                 return "q"
@@ -97,7 +111,7 @@ deed = st.sampled_from(
 class Plan:
     answers: list[Answer] = field(default_factory=list)
     at: list[tuple[int, str]] = field(default_factory=list)
-    inside: list[tuple[int, str]] = field(default_factory=list)
+    inside: list[tuple[str, int, str]] = field(default_factory=list)
     sequential: bool = False
     after_answer: bool = False
     all_at_once: bool = False
@@ -109,7 +123,7 @@ plan = st.builds(
     Plan,
     answers=st.lists(answer, min_size=1, max_size=4),
     at=st.lists(st.tuples(st.integers(0, 16), deed), max_size=4),
-    inside=st.lists(st.tuples(st.integers(1, 30), deed), max_size=3),
+    inside=st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(1, 4), deed), max_size=3),
     sequential=st.booleans(),
     after_answer=st.booleans(),
     all_at_once=st.booleans(),
@@ -131,7 +145,7 @@ class Play:
         slow = (lambda *_: reactivex.timer(TICK).pipe(ops.map(lambda _: None))) if plan.slow_hooks else None
         self.agent = Agent(
             stream_function=self.provider,
-            tools=[make_tool(name) for name in TOOLS if name != "unknown"],
+            tools=[make_tool(name, self.started) for name in TOOLS if name != "unknown"],
             scheduler=self.scheduler,
             tool_execution=ToolExecutionMode.SEQUENTIAL if plan.sequential else ToolExecutionMode.PARALLEL,
             steering_point=SteeringPoint.AFTER_ANSWER if plan.after_answer else SteeringPoint.AFTER_TURN,
@@ -142,11 +156,20 @@ class Play:
             max_concurrency=plan.bound,
         )
         self.watch = Watch(self.agent)
+        self.wrong: list[str] = []
         self.runs: list[Any] = []
 
+    def started(self, call_id: str) -> None:
+        # What a tool or a provider raises is data to the runtime, so it is noted and asserted later.
+        if not self.watch.running.get(call_id):
+            self.wrong.append(f"the body of {call_id} was entered and the call is not open")
+
     def answer(self, context: Any, answer: Answer | None) -> Response:
-        assert_transcript_valid(context.messages)
-        assert self.watch.open == ["run", "turn"], "a request outside a turn"
+        try:
+            assert_transcript_valid(context.messages)
+            assert self.watch.open == ["run", "turn"], "a request outside a turn"
+        except AssertionError as error:
+            self.wrong.append(str(error))
         return answer.response() if answer else Response(["the end"])
 
     def perform(self, deed: str) -> None:
@@ -184,13 +207,19 @@ class Play:
         self.sent.append(name)
         return name
 
+    def at_event(self, kind: str, nth: int, what: str) -> Callable[[Any], None]:
+        left = itertools.count(nth - 1, -1)
+
+        def on_event(event: Any) -> None:
+            if event.type == kind and next(left) == 0:
+                self.perform(what)
+
+        return on_event
+
     def run(self) -> None:
-        for count, what in self.plan.inside:
-            self.agent.subscribe(
-                lambda event, count=count, what=what: (
-                    self.perform(what) if len(self.watch.events) == count else None
-                )
-            )
+        for kind, nth, what in self.plan.inside:
+            self.agent.subscribe(self.at_event(kind, nth, what))
+        last = Watch(self.agent)
         for tick, what in self.plan.at:
             self.scheduler.schedule_absolute(tick * TICK + 0.5, lambda *_, what=what: self.perform(what))
         self.perform("prompt")
@@ -199,7 +228,9 @@ class Play:
         heard = len(self.watch.events)
         self.scheduler.advance_by(100 * TICK)
         assert len(self.watch.events) == heard, "something came after the end"
+        assert self.wrong == []
         self.watch.at_rest()
+        assert last.events == self.watch.events, "listeners saw different orders"
         said = [message.text for message in self.agent.messages if message.role == "user"]
         waiting = [message.text for message in (*self.agent.steering_queue, *self.agent.follow_up_queue)]
         assert sorted([*said, *waiting]) == sorted(self.sent), "a message was lost or doubled"

@@ -123,9 +123,7 @@ def _freed_blocks(blocks: list[Json]) -> list[Json]:
 
 def difference(name: str, expected: list[str], actual: list[str], *, context: int = 4) -> str:
     """Both, aligned: ``-`` is expected and did not come, ``+`` came and is not expected."""
-    first = next(
-        (place for place, pair in enumerate(zip_longest(expected, actual)) if pair[0] != pair[1]), 0
-    )
+    first = next((place for place, pair in enumerate(zip_longest(expected, actual)) if pair[0] != pair[1]), 0)
     head = (
         f"{name}: expected {len(expected)} lines, got {len(actual)}; "
         f"they differ from line {first + 1} on (- expected, + actual)"

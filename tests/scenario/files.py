@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-OWN = Path(__file__).parent.parent / "scenarios"
+_TESTS = Path(__file__).parent.parent
+OWN = (_TESTS / "scenarios", _TESTS / "scenarios_more")
 VARIABLE = "RX_AGENT_SCENARIOS"
 
 
@@ -32,12 +33,12 @@ class ScenarioFile:
 
 
 def scenario_folders(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """The project's own folder first, then those of the environment variable."""
+    """The project's own folders first, then those of the environment variable."""
     named = environment.get(VARIABLE, "").split(os.pathsep)
-    return [OWN, *(Path(name) for name in named if name.strip())]
+    return [*OWN, *(Path(name) for name in named if name.strip())]
 
 
 def scenario_files(folder: Path) -> Sequence[ScenarioFile]:
     """Every ``*.json`` of ``folder``, by name."""
-    prefix = "" if folder == OWN else f"{folder.name}/"
+    prefix = "" if folder in OWN else f"{folder.name}/"
     return [ScenarioFile(path, f"{prefix}{path.stem}") for path in sorted(folder.glob("*.json"))]

@@ -70,9 +70,7 @@ def _after_tool_call(rules: Sequence[Json]) -> HookScript:
         if rule is None:
             return None
         yield from _begin(rule)
-        overrides: Json = {
-            name: rule[name] for name in ("details", "is_error", "terminate") if name in rule
-        }
+        overrides: Json = {name: rule[name] for name in ("details", "is_error", "terminate") if name in rule}
         if "text" in rule or "content" in rule:
             overrides["content"] = content(rule, "content", "text")
         return AfterToolCallResult(**overrides) if overrides else None

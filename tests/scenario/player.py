@@ -106,6 +106,7 @@ class Player:
     def _agent(self, scenario: Json) -> Agent:
         options: Json = scenario.get("options", {})
         scripts = hook_scripts(scenario.get("hooks", {}), lambda: self._seen["turn_end"])
+        hooks: dict[str, Any] = {name: self.world.function(script) for name, script in scripts.items()}
         return Agent(
             model=MODEL,
             stream_function=self._stream,
@@ -118,7 +119,7 @@ class Player:
             tool_execution=ToolExecutionMode(options.get("tool_execution", "parallel")),
             scheduler=self.world.scheduler,
             convert_to_llm=CONVERSIONS[options.get("convert_to_llm")],
-            **{name: self.world.function(script) for name, script in scripts.items()},
+            **hooks,
         )
 
     def _stream(
@@ -248,4 +249,5 @@ def _input(action: Json) -> str | AgentMessage | list[AgentMessage]:
 
 def _mode(action: Json) -> QueueMode:
     """The queue mode that ``action`` names, under whichever key."""
-    return next(QueueMode(value) for key, value in action.items() if key != "do" and value in set(QueueMode))
+    modes = [str(mode) for mode in QueueMode]
+    return next(QueueMode(value) for key, value in action.items() if key != "do" and value in modes)

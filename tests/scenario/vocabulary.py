@@ -191,9 +191,7 @@ def shown_event(event: AgentEvent) -> Json:
             if (delta := getattr(update, "delta", None)) is not None:
                 shown["delta"] = delta
         case ToolExecutionStartEvent():
-            shown.update(
-                tool_call_id=event.tool_call_id, tool_name=event.tool_name, args=copied(event.args)
-            )
+            shown.update(tool_call_id=event.tool_call_id, tool_name=event.tool_name, args=copied(event.args))
         case ToolExecutionUpdateEvent():
             shown.update(
                 tool_call_id=event.tool_call_id,
