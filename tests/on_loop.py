@@ -27,7 +27,7 @@ def on_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
         asyncio.run(main(), debug=True)
         gc.collect()
-        assert complaints == []
+        assert complaints == [], complaints
         assert set(threading.enumerate()) - before == set()
 
     run.__name__ = test.__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import threading
 import time
 from typing import Any
@@ -143,7 +144,7 @@ async def test_a_blocking_tool_does_not_stall_the_loop() -> None:
     while not run.done:
         ticks.append(time.monotonic())
         await asyncio.sleep(0.01)
-    assert max(b - a for a, b in zip(ticks, ticks[1:], strict=False)) < 0.15
+    assert max(b - a for a, b in itertools.pairwise(ticks)) < 0.15
     assert run.text == "good morning"
 
 
@@ -245,7 +246,7 @@ async def test_waiting_for_idle_inside_a_listener_is_refused() -> None:
 
 @on_loop
 async def test_prompt_sync_inside_a_loop_says_what_to_do() -> None:
-    with pytest.raises(EventLoopRunningError, match="await agent.prompt"):
+    with pytest.raises(EventLoopRunningError, match=r"await agent\.prompt"):
         Agent(stream_function=scripted(["Hi"])).prompt_sync("go")
 
 

@@ -19,9 +19,7 @@ def outputs(notebook: Any) -> list[list[str]]:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             printed = "".join(output.text for output in cell.outputs if output.output_type == "stream")
-            results = [
-                output.data.get("text/plain", "") for output in cell.outputs if "data" in output
-            ]
+            results = [output.data.get("text/plain", "") for output in cell.outputs if "data" in output]
             shown.append([printed, *results])
     return shown
 
@@ -32,7 +30,9 @@ def test_a_notebook_runs_and_shows_what_was_saved(path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", str(path.parent.parent))
     saved = nbformat.read(path, as_version=4)
     fresh = nbformat.from_dict(json.loads(json.dumps(saved)))
-    NotebookClient(fresh, timeout=60, kernel_name="python3", resources={"metadata": {"path": path.parent}}).execute()
+    NotebookClient(
+        fresh, timeout=60, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+    ).execute()
     assert outputs(fresh) == outputs(saved)
 
 
