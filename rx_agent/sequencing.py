@@ -103,9 +103,9 @@ def sequence(
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         pinned = (_Step(step, scheduler, unless) for step in _until(steps(), unless))
-        return reactivex.concat_with_iterable(cast("Iterable[Observable[T]]", pinned)).subscribe(
-            observer.on_next, observer.on_error, observer.on_completed, scheduler=TrampolineScheduler()
-        )
+        joined = reactivex.concat_with_iterable(cast("Iterable[Observable[T]]", pinned))
+        # `subscribe` would wrap the observer, which is wrapped already, once more: a cost at every delta.
+        return joined._subscribe_core(observer, TrampolineScheduler())  # pyright: ignore[reportPrivateUsage]
 
     return Observable(subscribe)
 

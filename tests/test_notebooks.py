@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,10 @@ def test_a_notebook_runs_and_shows_what_was_saved(path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", str(path.parent.parent))
     saved = nbformat.read(path, as_version=4)
     fresh = nbformat.from_dict(json.loads(json.dumps(saved)))
-    NotebookClient(
+    client = NotebookClient(
         fresh, timeout=60, kernel_name="python3", resources={"metadata": {"path": path.parent}}
-    ).execute()
+    )
+    asyncio.run(client.async_execute())
     assert outputs(fresh) == outputs(saved)
 
 
