@@ -218,12 +218,12 @@ class Agent(QueueingAgent):
         """Returns once no run is active, its coroutine listeners are through and every task has ended.
 
         A plain function tool that is still running in its thread is not waited for. Raises
-        :class:`RxAgentError` inside a listener, which would wait for itself.
+        :class:`RxAgentError` inside a listener, a tool or a hook of this agent, which would wait for itself.
         """
-        if self._deliveries.inside():
+        if self._deliveries.inside() or self._tasks.inside():
             raise RxAgentError(
-                "wait_for_idle inside a listener would wait for itself; await it elsewhere, or "
-                "start a task for it"
+                "wait_for_idle inside a listener, tool or hook of the same agent would wait for itself; await it "
+                "elsewhere, or start a task for it"
             )
         while self._active is not None or len(self._tasks) or self._deliveries.busy:
             if self._active is not None:

@@ -61,6 +61,10 @@ class TaskScope:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def inside(self) -> bool:
+        """Whether the caller runs in one of these tasks."""
+        return any(_is_current(task) for task in self._tasks)
+
     async def join(self) -> None:
         """Returns once every task, and every task that those started here, has ended."""
         current = asyncio.current_task()
