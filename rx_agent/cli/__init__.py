@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs ``rx-agent`` with ``argv`` (default: the command line) and returns its exit code (see ``--help``)."""
     _stand_in_for_closed_streams()
+    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         code = asyncio.run(run_session(parse(argv)))
     except ConfigurationError as error:
@@ -30,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         code = BROKEN_PIPE
+    finally:
+        # asyncio leaves its own handler behind where the session replaced it and a Ctrl-C ended the loop.
+        signal.signal(signal.SIGINT, on_interrupt)
     if code == BROKEN_PIPE:
         abandon(sys.stdout)
     return code

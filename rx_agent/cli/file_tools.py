@@ -29,7 +29,7 @@ Glob = Annotated[
     str, Field(description="Only files that match, such as *.py, README* or src/**/*.{js,ts}.", min_length=1)
 ]
 Everything = Annotated[
-    bool, Field(description="Look into .git, node_modules, virtual environments and caches too.")
+    bool, Field(description="Look into .git, node_modules, __pycache__ and virtual environments too.")
 ]
 
 

@@ -14,19 +14,8 @@ from typing import BinaryIO
 
 from rx_agent.errors import ToolArgumentsError
 
-IGNORED = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        "node_modules",
-        "__pycache__",
-        ".tox",
-        ".nox",
-        ".hypothesis",
-    }
-)
-"""Folders left out unless asked for; so are ``.…_cache`` and virtual environments, whatever they are called."""
+IGNORED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+"""Folders left out unless asked for; so are virtual environments, whatever they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +167,7 @@ class FileTree:
 
 
 def _is_ignored(entry: os.DirEntry[str]) -> bool:
-    name = entry.name
-    is_cache = name in IGNORED or (name.startswith(".") and name.endswith("_cache"))
-    return is_cache or os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
+    return entry.name in IGNORED or os.path.exists(os.path.join(entry.path, "pyvenv.cfg"))
 
 
 @functools.lru_cache(maxsize=64)

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-te
 
 
 def slowly(text: str) -> Response:
-    """An answer that takes 0.3 seconds."""
-    return Response([say(text, ".")], every=0.15)
+    """An answer that takes 0.6 seconds."""
+    return Response([say(text, ".")], every=0.3)
 
 
 class Talk:

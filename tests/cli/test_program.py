@@ -165,16 +165,6 @@ def test_ctrl_c_keeps_what_came_and_says_aborted(folder: Path) -> None:
 
 
 @posix_only
-def test_ctrl_c_while_waiting_for_a_pipe_quits(folder: Path) -> None:
-    with started("hello", cwd=folder, stdin=subprocess.PIPE) as process:
-        time.sleep(0.8)  # it waits without a word
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-
-
-@posix_only
 def test_a_second_ctrl_c_quits_even_where_nobody_reads_what_is_written(folder: Path) -> None:
     for number in range(400):
         (folder / f"{number}{'x' * 200}").touch()

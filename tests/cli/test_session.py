@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from rx_agent.cli import offline_model
+from rx_agent.cli import main, offline_model, session
 from rx_agent.cli.arguments import parse
 from rx_agent.cli.offline_evidence import NOTICE
 from rx_agent.cli.offline_model import OfflineModel
@@ -85,3 +89,21 @@ def test_max_turns_does_not_touch_a_run_that_ends_in_time(ask: Ask) -> None:
     code, out, _ = ask("--max-turns", "1", "hi", answers=(says("hello"),))
     assert code == 0
     assert "hello\n\n── completed: 1 turn" in out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_ctrl_c_while_waiting_for_a_pipe_quits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RX_AGENT_MODEL", "offline")
+    reading, writing = os.pipe()
+    monkeypatch.setattr(session, "_STDIN", reading)
+    press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    before = signal.getsignal(signal.SIGINT)
+    assert main(["hello"]) == 130
+    press.join()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert capsys.readouterr() == ("", "")
+    os.close(reading)
+    os.close(writing)
