@@ -311,11 +311,7 @@ def to_json(value: BaseModel | Iterable[BaseModel]) -> str:
 
     Values inside ``details`` that JSON lacks (dataclasses, paths, dates …) are written as pydantic writes them.
     """
-    data: Any = (
-        value.model_dump(exclude_none=True)
-        if isinstance(value, BaseModel)
-        else [item.model_dump(exclude_none=True) for item in value]
-    )
+    data: Any = value.model_dump() if isinstance(value, BaseModel) else [item.model_dump() for item in value]
     return json.dumps(data, ensure_ascii=True, default=pydantic_core.to_jsonable_python)
 
 

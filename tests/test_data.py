@@ -64,7 +64,7 @@ messages = st.one_of(
         provider=text,
         model=text,
         usage=usages,
-        stop_reason=st.sampled_from(["stop", "length", "tool_use", "error", "aborted"]),
+        stop_reason=st.sampled_from([None, "stop", "length", "tool_use", "error", "aborted"]),
         error_message=maybe,
         error_kind=st.sampled_from([None, "auth", "timeout"]),
     ),
