@@ -160,6 +160,14 @@ class Agent(QueueingAgent):
             on = scheduler or self._scheduler()
             subscription = SingleAssignmentDisposable()
 
+            def tell(event: AgentEvent) -> None:
+                try:
+                    observer.on_next(event)
+                except Exception:
+                    # The run reports it; and whom it ran for has left.
+                    subscription.dispose()
+                    raise
+
             def start() -> None:
                 try:
                     begin = self._open(messages_of(input, images, on), on)
@@ -169,7 +177,7 @@ class Agent(QueueingAgent):
                 run = self.active_run
                 assert run is not None
                 subscription.disposable = run
-                run.subscribe(observer)
+                run.subscribe(tell, observer.on_error, observer.on_completed)
                 begin()
 
             leaving = self._active

@@ -171,6 +171,20 @@ def test_a_listener_that_raises_is_reported_unsubscribed_and_hurts_nobody(
     assert "broken" in reports[0].err_msg
 
 
+def test_a_subscriber_of_ask_that_raises_has_left_and_its_run_is_aborted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    line = Timeline([Response([say("a", "b")], every=1)])
+    line.agent.ask("hi").pipe(ops.filter(lambda event: event.type == "message_update")).subscribe(
+        lambda event: 1 / 0
+    )
+    line.play()
+    assert [type(report.exc_value) for report in reports] == [ZeroDivisionError]
+    assert line.agent.messages[-1].stop_reason == "aborted"
+
+
 def test_the_report_reaches_stderr_where_no_hook_is_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
