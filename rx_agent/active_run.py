@@ -41,9 +41,13 @@ class ActiveRun:
             on_completed()
             self.run.complete()
 
-        self._subscription.disposable = source.subscribe(
-            on_event, on_completed=completed, scheduler=self.scheduler
-        )
+        try:
+            self._subscription.disposable = source.subscribe(
+                on_event, on_completed=completed, scheduler=self.scheduler
+            )
+        except BaseException:  # such as Ctrl-C in the middle of a synchronous run
+            self._abort()
+            raise
 
     def ready(self) -> Awaitable[None] | None:
         """Backpressure: what a provider awaits before it reads on; None to go on at once."""

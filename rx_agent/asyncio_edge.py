@@ -72,6 +72,10 @@ class TaskScope:
             await asyncio.wait(waiting)
 
 
+def _as_exception(error: BaseException, what: str) -> RuntimeError:
+    return RuntimeError(f"{what} raised {type(error).__name__}: {error}".rstrip(": "))
+
+
 def _is_current(task: asyncio.Task[None]) -> bool:
     try:
         return asyncio.current_task() is task
@@ -137,6 +141,9 @@ def from_awaitable(
                 if cancelled.is_disposed:
                     report(error, "cleanup of", what)
                 observer.on_error(error)
+            except BaseException as error:  # the observer must hear of its end, whatever else it ends
+                observer.on_error(_as_exception(error, what))
+                raise
             else:
                 observer.on_next(value)
                 observer.on_completed()
@@ -183,6 +190,9 @@ def from_async_iterable(
                 if disposed:
                     report(error, "cleanup of", what)
                 observer.on_error(error)
+            except BaseException as error:
+                observer.on_error(_as_exception(error, what))
+                raise
             else:
                 observer.on_completed()
 
@@ -248,7 +258,7 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
             except Exception as error:
                 outcome = (None, error)
             except BaseException as error:  # SystemExit and the like must not vanish with the thread
-                outcome = (None, RuntimeError(f"{name} raised {type(error).__name__}: {error}"))
+                outcome = (None, _as_exception(error, name))
             hop(loop, deliver, *outcome)
 
         threading.Thread(target=work, name=name, daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -10,6 +11,7 @@ from reactivex.disposable import Disposable
 from rx_agent.events import (
     AgentEvent,
     AssistantMessageEvent,
+    BlockEvent,
     BlockUpdate,
     DoneEvent,
     ErrorEvent,
@@ -47,17 +49,29 @@ def as_message_events(
             nonlocal last
             if ended:
                 return
-            if isinstance(event, DoneEvent | ErrorEvent):
-                end(event.message)
+            if isinstance(event, BlockEvent):
+                if last is None:
+                    emit(MessageStartEvent(_empty(model, scheduler)))
+                last = event
+                emit(MessageUpdateEvent(event))
             elif isinstance(event, StartEvent):
                 if last is None:
                     last = event
                     emit(MessageStartEvent(event.partial))
             else:
-                if last is None:
-                    emit(MessageStartEvent(_empty(model, scheduler)))
-                last = event
-                emit(MessageUpdateEvent(event))
+                finish(event)
+
+        def finish(event: Any) -> None:
+            message = getattr(event, "message", None)
+            if not isinstance(event, DoneEvent | ErrorEvent) or not isinstance(message, AssistantMessage):
+                fail(f"The provider emitted {event!r:.80}, which is no AssistantMessageEvent")
+            elif isinstance(event, ErrorEvent) and message.stop_reason not in ("error", "aborted"):
+                end(message.model_copy(update={"stop_reason": "error"}))
+            elif message.stop_reason is None:
+                reason = "tool_use" if message.tool_calls else "stop"
+                end(message.model_copy(update={"stop_reason": reason}))
+            else:
+                end(message)
 
         def end(message: AssistantMessage) -> None:
             nonlocal ended

@@ -16,6 +16,7 @@ from rx_agent import (
     AgentBusyError,
     AgentContext,
     AgentLoopTurnUpdate,
+    AssistantMessage,
     BeforeToolCallResult,
     ConfigurationError,
     ContinueError,
@@ -32,6 +33,8 @@ from rx_agent import (
     reduce,
     tool,
 )
+from rx_agent.events import DoneEvent, ErrorEvent
+from rx_agent.message_builder import MessageBuilder
 from rx_agent.providers.scripted import Call, Response, call, say, scripted
 from tests.invariants import Watch
 
@@ -634,3 +637,75 @@ def test_progress_is_told_as_it_comes() -> None:
     agent.prompt("go")
     assert seen == ["one", "two"]
     assert agent.messages[2].text == "three"
+
+
+# --- providers and interrupts ------------------------------------------------------------------------------
+
+
+def provider(*events: Any) -> Any:
+    """A stream function that emits just these, made from a fresh builder where they are functions."""
+
+    def stream(model: Model, context: Any, options: Any) -> Any:
+        builder = MessageBuilder(model)
+        return reactivex.from_iterable([event(builder) if callable(event) else event for event in events])
+
+    stream.model = scripted([]).model  # type: ignore[attr-defined]
+    return stream
+
+
+START, TEXT, DONE = MessageBuilder.start, MessageBuilder.text_start, lambda builder: builder.done("stop")
+
+
+@pytest.mark.parametrize(
+    ("events", "reason", "words"),
+    [
+        ((), "error", "without a done or error"),
+        ((START, TEXT), "error", "without a done or error"),
+        ((TEXT, DONE), "completed", None),
+        ((START, START, DONE), "completed", None),
+        ((START, DONE, DONE), "completed", None),
+        ((START, DONE, TEXT), "completed", None),
+        ((START, "garbage"), "error", "'garbage', which is no AssistantMessageEvent"),
+        ((START, DoneEvent(None)), "error", "no AssistantMessageEvent"),  # type: ignore[arg-type]
+        ((START, DoneEvent(AssistantMessage(stop_reason=None))), "completed", None),
+        ((START, ErrorEvent(AssistantMessage(stop_reason="stop"))), "error", None),
+    ],
+)
+def test_a_provider_that_breaks_its_contract_breaks_nothing_else(
+    events: Any, reason: str, words: str | None
+) -> None:
+    agent = Agent(stream_function=provider(*events))
+    watch = Watch(agent)
+    run = agent.prompt("go")
+    watch.at_rest()
+    assert run.end is not None
+    assert run.end.reason == reason
+    assert (words or "") in (agent.state.error_message or "")
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda *_: None, lambda *_: 1 / 0, lambda *_: reactivex.throw(OSError("x"))]
+)
+def test_a_stream_function_that_fails_is_a_failed_message(answer: Any) -> None:
+    answer.model = scripted([]).model
+    agent = Agent(stream_function=answer)
+    watch = Watch(agent)
+    run = agent.prompt("go")
+    watch.at_rest()
+    assert run.end is not None
+    assert run.end.reason == "error"
+
+
+def test_ctrl_c_in_a_synchronous_run_leaves_the_agent_usable() -> None:
+    @tool
+    def interrupted() -> str:
+        """Is interrupted."""
+        raise KeyboardInterrupt
+
+    agent = Agent(stream_function=scripted([[call("interrupted")], "again"]), tools=[interrupted])
+    watch = Watch(agent)
+    with pytest.raises(KeyboardInterrupt):
+        agent.prompt("go")
+    watch.at_rest()
+    assert agent.active_run is None
+    assert agent.continue_().text == "again"

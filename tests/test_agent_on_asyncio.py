@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -25,6 +28,16 @@ from rx_agent import (
 from rx_agent.providers.scripted import Response, call, say, scripted
 from tests.invariants import Watch
 from tests.on_loop import on_loop
+
+
+@contextmanager
+def unraisable_ignored() -> Iterator[None]:
+    """For what is meant to be reported."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
 
 
 def slow_answer() -> Response:
@@ -326,3 +339,16 @@ async def test_the_scheduler_given_is_the_one_used() -> None:
     agent = Agent(stream_function=scripted([slow_answer()]), scheduler=AsyncIOScheduler(loop))
     await agent.prompt([UserMessage(content="a"), UserMessage(content="b")])
     assert agent.messages[0].text == "a"
+
+
+@on_loop
+async def test_a_coroutine_that_raises_no_exception_is_an_error_result_too() -> None:
+    @tool
+    async def odd() -> str:
+        """Leaves in an odd way."""
+        raise GeneratorExit
+
+    agent = Agent(stream_function=scripted([[call("odd")], "ok"]), tools=[odd])
+    with unraisable_ignored():
+        assert (await agent.prompt("go")).text == "ok"
+    assert "GeneratorExit" in agent.messages[2].text
