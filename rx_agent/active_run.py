@@ -60,10 +60,16 @@ class ActiveRun:
     def call(self, action: Callable[[], object]) -> None:
         """Calls ``action()`` on the run's thread, at once if this is it."""
         loop = loop_of(self.scheduler)
-        if loop is None or self.on_its_thread():
+        if loop is None or self.on_its_thread() or loop.is_closed():
             action()
         else:
             hop(loop, action)
+
+    @property
+    def stranded(self) -> bool:
+        """Whether its event loop was closed under it, so that nothing will ever end it."""
+        loop = loop_of(self.scheduler)
+        return loop is not None and loop.is_closed()
 
     def abort(self) -> None:
         """Aborts on the run's thread; does nothing once the run is over."""

@@ -59,6 +59,8 @@ class StatefulAgent:
             self._states.next(self.state)
 
     def _refuse_if_busy(self, what: str) -> None:
+        if self._active is not None and self._active.stranded:
+            self._active.abort()
         if self._active is not None:
             raise AgentBusyError(
                 f"{what}: the agent is busy with a run. Queue the message with steer(...) or follow_up(...), wait "

@@ -97,8 +97,20 @@ def _shared(text: str, message: AssistantMessage, index: int) -> str:
     return held if held == text and held is not None else text
 
 
+def _delta_of(event: AgentEvent, index: int) -> Delta | None:
+    if not isinstance(event, MessageUpdateEvent):
+        return None
+    update = event.assistant_message_event
+    is_delta = isinstance(update, TextDeltaEvent | ThinkingDeltaEvent | ToolCallDeltaEvent)
+    return update if is_delta and update.content_index == index else None
+
+
 class ReplayLog:
-    """The events of one run in order; a message's updates are joined once it has ended."""
+    """The events of one run in order.
+
+    Consecutive deltas become one when their block ends; when the message ends, its updates are made anew from
+    it, so that the pieces they came in are let go.
+    """
 
     def __init__(self) -> None:
         self._events: list[AgentEvent] = []
@@ -112,7 +124,22 @@ class ReplayLog:
             if len(self._events) > self._message_from and isinstance(event.message, AssistantMessage):
                 self._join(event.message)
             self._message_from = None
+        elif isinstance(event, MessageUpdateEvent) and isinstance(
+            event.assistant_message_event, TextEndEvent | ThinkingEndEvent | ToolCallEndEvent
+        ):
+            self._join_block(event.assistant_message_event.content_index)
         self._events.append(event)
+
+    def _join_block(self, index: int) -> None:
+        """Makes the deltas of block ``index`` at the end of the log one, as it was at the last."""
+        deltas: list[Delta] = []
+        start = len(self._events)
+        while start and (delta := _delta_of(self._events[start - 1], index)) is not None:
+            deltas.append(delta)
+            start -= 1
+        if len(deltas) > 1:
+            whole = replace(deltas[0], delta="".join(delta.delta for delta in reversed(deltas)))
+            self._events[start:] = [MessageUpdateEvent(whole)]
 
     def _join(self, message: AssistantMessage) -> None:
         """Messages never overlap, so everything since the start is an update of this one."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import itertools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from reactivex import operators as ops
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 
 from rx_agent import (
@@ -25,7 +28,8 @@ from rx_agent import (
     UserMessage,
     tool,
 )
-from rx_agent.providers.scripted import Response, call, say, scripted
+from rx_agent import operators as agent_ops
+from rx_agent.providers.scripted import Response, call, say, scripted, think
 from tests.invariants import Watch
 from tests.on_loop import on_loop
 
@@ -106,6 +110,33 @@ async def test_a_late_observer_gets_the_events_from_the_start_with_deltas_joined
     assert updates[1].delta == "abc"
     assert [update.partial.text for update in updates] == ["", "abc", "abc"]
     assert updates[1].delta is run.messages[-1].content[0].text
+
+
+@on_loop
+async def test_a_block_that_has_ended_is_replayed_joined_while_the_next_one_streams() -> None:
+    agent = Agent(stream_function=scripted([Response([think("a", "b"), say("c", "d", "e")], every=0.01)]))
+    run = agent.prompt("Hi")
+    await agent.events.pipe(agent_ops.text_deltas(), ops.take(2))
+    late: list[Any] = []
+    run.subscribe(late.append)
+    updates = [event.assistant_message_event for event in late if event.type == "message_update"]
+    assert [getattr(update, "delta", update.type) for update in updates] == [
+        "thinking_start",
+        "ab",
+        "thinking_end",
+        "text_start",
+        "c",
+        "d",
+    ]
+    assert [(update.partial.thinking, update.partial.text) for update in updates] == [
+        ("", ""),
+        ("ab", ""),
+        ("ab", ""),
+        ("ab", ""),
+        ("ab", "c"),
+        ("ab", "cd"),
+    ]
+    await run
 
 
 @on_loop
@@ -352,3 +383,38 @@ async def test_a_coroutine_that_raises_no_exception_is_an_error_result_too() -> 
     with unraisable_ignored():
         assert (await agent.prompt("go")).text == "ok"
     assert "GeneratorExit" in agent.messages[2].text
+
+
+def test_a_run_whose_loop_was_closed_under_it_does_not_keep_the_agent_busy() -> None:
+    agent = Agent(stream_function=scripted([Response(["never"], delay=60), "again"]))
+    watch = Watch(agent)
+
+    async def forget_to_wait() -> None:
+        agent.prompt("go")
+
+    asyncio.run(forget_to_wait())
+    assert agent.prompt_sync("still there?").text == "again"
+    watch.at_rest()
+    assert [message.text for message in agent.messages] == ["go", "", "still there?", "again"]
+
+
+@on_loop
+async def test_finished_runs_are_not_held() -> None:
+    class Forgetful:
+        """A provider that keeps no requests, other than ``scripted``."""
+
+        model = scripted([]).model
+
+        def __call__(self, model: Any, context: Any, options: Any) -> Any:
+            return scripted(["yes"])(model, context, options)
+
+    agent = Agent(stream_function=Forgetful())
+    agent.subscribe(lambda event: None)
+    runs = []
+    for _ in range(20):
+        run = agent.prompt("go")
+        await run
+        runs.append(weakref.ref(run))
+        del run
+    gc.collect()
+    assert [run() for run in runs] == [None] * 20
