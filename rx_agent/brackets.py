@@ -69,6 +69,17 @@ class CallProgress:
 
 
 @dataclass(slots=True)
+class TurnScope:
+    """One turn's own mark that it has been ended early.
+
+    Its generators may still be on the stack when the next turn already runs (an interruption out of a listener),
+    so the mark is the turn's, not the run's.
+    """
+
+    cut: bool = False
+
+
+@dataclass(slots=True)
 class Brackets:
     """What a run has said so far and what of it is still open. ``see`` folds one event in, O(1)."""
 
@@ -85,8 +96,6 @@ class Brackets:
     calls: list[CallProgress] = field(default_factory=list[CallProgress])
     sequential: bool = False
     """Each result message directly follows its call, instead of all of them the whole batch."""
-    cut: bool = False
-    """What runs has been ended early; nothing further of it may start."""
     _by_id: dict[str, list[CallProgress]] = field(default_factory=dict[str, list[CallProgress]])
     _streaming: bool = False
 

@@ -19,7 +19,7 @@ from reactivex.subject import Subject
 
 from rx_agent.abort import AbortSignal
 from rx_agent.asyncio_edge import default_scheduler
-from rx_agent.brackets import ABORTED, INTERRUPTED_BY_STEERING, Brackets, Cut, closing_events
+from rx_agent.brackets import ABORTED, INTERRUPTED_BY_STEERING, Brackets, Cut, TurnScope, closing_events
 from rx_agent.convert import convert_to_llm
 from rx_agent.events import (
     AgentEndEvent,
@@ -126,6 +126,7 @@ class _LoopRun:
         self.poll_steering_first = poll_steering_first
         self.interrupts: Subject[None] = Subject()
         self.interrupted = False
+        self.scope = TurnScope()
         self._shown: AppendOnly[Message] = AppendOnly()
         self._shown_from: AppendOnly[AgentMessage] = AppendOnly()
 
@@ -144,9 +145,13 @@ class _LoopRun:
         while True:
             while due := config.steering.due_by_interrupt():
                 yield from self._deliver(config.steering, due)
-            self.interrupted = open_.cut = False
+            self.interrupted = False
+            scope = self.scope = TurnScope()
             batch: list[ToolBatch] = []
-            turn = sequence(lambda batch=batch: self._turn(batch), unless=lambda: open_.cut)
+            turn = sequence(
+                lambda scope=scope, batch=batch: self._turn(scope, batch),
+                unless=lambda scope=scope: scope.cut,
+            )
             yield turn.pipe(ops.take_until(self.interrupts))
             if self.interrupted:
                 yield emit(*self.close(INTERRUPTED_BY_STEERING))
@@ -219,7 +224,7 @@ class _LoopRun:
 
     # --- a turn --------------------------------------------------------------------------------------------
 
-    def _turn(self, batch: list[ToolBatch]) -> Iterator[Observable[AgentEvent]]:
+    def _turn(self, scope: TurnScope, batch: list[ToolBatch]) -> Iterator[Observable[AgentEvent]]:
         """The answer, then the calls it makes. Puts the batch, if there is one, into ``batch``."""
         hooks = self.config.hooks
         messages: list[Any] = [self.open.context]
@@ -249,6 +254,7 @@ class _LoopRun:
                     message,
                     self.context,
                     self.open,
+                    scope,
                     hooks,
                     self.config.tool_execution,
                     self.config.max_concurrency,
@@ -383,12 +389,12 @@ def _supervise(
                 deliver(event)
             observer.on_completed()
         elif open_.turn_open:
-            open_.cut = run.interrupted = True
+            run.scope.cut = run.interrupted = True
             run.interrupts.on_next(None)
 
     def end() -> None:
         nonlocal over
-        over = open_.cut = True
+        over = run.scope.cut = True
         subscription.dispose()
 
     def leave() -> None:

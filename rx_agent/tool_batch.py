@@ -12,7 +12,7 @@ from reactivex import operators as ops
 
 from rx_agent.abort import AbortSignal
 from rx_agent.asyncio_edge import TaskScope
-from rx_agent.brackets import Brackets, CallProgress
+from rx_agent.brackets import Brackets, CallProgress, TurnScope
 from rx_agent.errors import ToolArgumentsError
 from rx_agent.events import (
     AgentEvent,
@@ -58,12 +58,13 @@ class ToolBatch:
     """The calls of ``message`` and all that working them off takes.
 
     ``open_`` is the run's fold: the batch marks there what no event tells (that a tool's body was entered, and
-    that results follow their calls one by one).
+    that results follow their calls one by one). Once ``scope`` is cut, nothing further of it starts.
     """
 
     message: AssistantMessage
     context: AgentContext
     open_: Brackets
+    scope: TurnScope
     hooks: Hooks
     tool_execution: ToolExecutionMode
     max_concurrency: int | None
@@ -153,7 +154,7 @@ class ToolBatch:
         )
 
     def _cut(self) -> bool:
-        return self.open_.cut
+        return self.scope.cut
 
     def _result_message(self, progress: CallProgress) -> Observable[AgentEvent]:
         message = progress.result_message(self.now())
@@ -169,7 +170,7 @@ class ToolBatch:
         call, args, tool = progress.call, check.args, check.tool
 
         def run(_: Any) -> Observable[ToolEmission]:
-            if self.open_.cut or tool is None:
+            if self.scope.cut or tool is None:
                 return reactivex.empty(IMMEDIATE)
             progress.running = True
             context: ToolContext[Any] = ToolContext(

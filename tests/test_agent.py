@@ -252,7 +252,7 @@ def test_states_begin_with_the_present_one_and_follow_every_change() -> None:
 class TwoNotes:
     """An agent whose model calls a synchronous tool twice, and a listener that does something at the nth event."""
 
-    def __init__(self, nth: int, do: Any) -> None:
+    def __init__(self, nth: int, do: Any, *, timed: bool) -> None:
         self.noted: list[str] = []
 
         @tool
@@ -262,7 +262,10 @@ class TwoNotes:
             return what
 
         answer = [call("note", what="a"), call("note", what="b")]
-        self.agent = Agent(stream_function=scripted([answer, "x", "y"]), tools=[note])
+        scheduler = VirtualTimeScheduler()
+        pace = {"delay": 1, "every": 1} if timed else {}
+        responses = [Response(content, **pace) for content in (answer, ["x"], ["y"])]
+        self.agent = Agent(stream_function=scripted(responses), tools=[note], scheduler=scheduler)
         self.seen: list[str] = []
 
         def count(event: Any) -> None:
@@ -274,6 +277,7 @@ class TwoNotes:
         self.agent.subscribe(count)
         self.watch = Watch(self.agent)
         self.run = self.agent.prompt("go")
+        scheduler.start()
         self.watch.at_rest()
         assert self.agent.active_run is None
 
@@ -282,9 +286,10 @@ class TwoNotes:
         return ["a", "b"][: max(0, min(nth - 14, 2))]
 
 
+@pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("nth", range(1, 22))
-def test_an_abort_from_a_listener_of_any_event_takes_effect_right_after_it(nth: int) -> None:
-    play = TwoNotes(nth, lambda agent: agent.abort())
+def test_an_abort_from_a_listener_of_any_event_takes_effect_right_after_it(nth: int, timed: bool) -> None:
+    play = TwoNotes(nth, lambda agent: agent.abort(), timed=timed)
     assert play.run.end is not None
     assert play.run.end.reason == "aborted"
     assert texts(play.agent)[0] == "go", "the prompt is not lost"
@@ -292,9 +297,10 @@ def test_an_abort_from_a_listener_of_any_event_takes_effect_right_after_it(nth: 
     assert play.noted == play.may_have_noted(nth), "no tool starts after the abort"
 
 
+@pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("nth", range(1, 22))
-def test_an_interruption_from_a_listener_of_any_event_goes_on_with_its_message(nth: int) -> None:
-    play = TwoNotes(nth, lambda agent: agent.steer("instead", interrupt=True))
+def test_an_interruption_from_a_listener_of_any_event_goes_on_with_its_message(nth: int, timed: bool) -> None:
+    play = TwoNotes(nth, lambda agent: agent.steer("instead", interrupt=True), timed=timed)
     assert play.run.end is not None
     assert play.run.end.reason == "completed"
     said = [message.text for message in play.agent.messages if message.role == "user"]
