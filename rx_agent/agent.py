@@ -351,8 +351,8 @@ class Agent(QueueingAgent):
         if getattr(stream_function, "needs_event_loop", False) and loop_of(scheduler) is None:
             raise NoEventLoopError(
                 f"{self.model.provider} is reached over the network, which needs an asyncio event loop, and "
-                "the run's scheduler has none: use `await agent.prompt(...)` in async code, or "
-                "`agent.prompt_sync(...)` in a script"
+                "the run's scheduler has none: use `await agent.prompt(...)`, or subscribe to `agent.ask(...)`, "
+                "in async code, or `agent.prompt_sync(...)` in a script"
             )
         state = self.state
         active = self._active = ActiveRun(scheduler, self._deliveries)

@@ -173,7 +173,9 @@ def turns() -> EventOperator[Observable[AgentEvent]]:
 def raise_on_error() -> EventOperator[AgentEvent]:
     """Passes events on; the ``agent_end`` of an error or an abort becomes ``on_error(RunFailedError)``.
 
-    So ``retry``, ``catch`` and fallbacks apply: ``agent.ask("...").pipe(raise_on_error(), ops.retry(3))``.
+    So ``retry``, ``catch`` and fallbacks apply. A retried ``agent.ask`` puts its question into the transcript
+    again; ask a fork to keep each try apart: ``reactivex.defer(lambda _: agent.fork().ask("...")).pipe(
+    raise_on_error(), ops.retry(3))``.
     """
 
     def check(event: AgentEvent) -> AgentEvent:

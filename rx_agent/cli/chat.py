@@ -79,10 +79,12 @@ class Chat:
     def _entered(self, text: str) -> None:
         self._prompted = False
         word, _, rest = text.partition(" ")
-        command = self._commands.get(word)
+        if self._is_terminal and text.strip().lower() in ("exit", "quit"):
+            word = "/quit"
+        command = self._commands.get(word.lower())
         if command is not None:
             command(rest.strip())
-        elif re.fullmatch(r"/[a-z]+", word):
+        elif re.fullmatch(r"/[A-Za-z]+", word):
             self._renderer.note(f"{word} is no command; /help lists them")
         elif self._agent.active_run is not None:
             self._agent.steer(text)
@@ -151,9 +153,9 @@ class Chat:
 
     def _reset(self, _: str) -> None:
         self._agent.clear_all_queues()
+        self._renderer.note("(the conversation is forgotten)")
         self._agent.abort()
         self._agent.reset()
-        self._renderer.note("(the conversation is forgotten)")
 
     def _help(self, _: str) -> None:
         self._renderer.note(HELP)

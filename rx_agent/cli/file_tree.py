@@ -14,7 +14,12 @@ from typing import BinaryIO
 
 from rx_agent.errors import ToolArgumentsError
 
-IGNORED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+IGNORED = frozenset(
+    {
+        *(".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"),
+        *(".hypothesis", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".import_linter_cache"),
+    }
+)
 """Folders left out unless asked for; so are virtual environments, whatever they are called."""
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from reactivex import Observable, abc
 from reactivex import operators as ops
 
+from rx_agent.cli.offline_evidence import NOTICE
 from rx_agent.cli.output import Output, harmless
 from rx_agent.event_json import event_to_json
 from rx_agent.events import AgentEndEvent, AgentEvent
@@ -63,7 +64,9 @@ class OnlyAnswer(_Plain):
 
     def _end(self, end: AgentEndEvent) -> None:
         if end.text:
-            text = harmless(end.text) if self._output.is_terminal else end.text
+            # The offline model opens by saying what it is; that goes to standard error here.
+            text = end.text.removeprefix(NOTICE).lstrip("\n")
+            text = harmless(text) if self._output.is_terminal else text
             self._output.write(text if text.endswith("\n") else text + "\n")
         if end.reason != "completed":
             self.note(f"rx-agent: {end.error_message or end.reason}")
