@@ -40,6 +40,7 @@ from rx_agent.hooks import (
     expect,
 )
 from rx_agent.messages import AgentMessage, Message
+from rx_agent.models import Model, ThinkingLevel
 from rx_agent.providers.base import Context, StreamFunction, StreamOptions
 from rx_agent.queues import MessageQueue, SteeringPoint
 from rx_agent.reporting import report
@@ -313,16 +314,20 @@ class _LoopRun:
             return
         expect("prepare_next_turn", answers[0], AgentLoopTurnUpdate)
         update: AgentLoopTurnUpdate = answers[0]
-        if update.context is not None:
-            self.base = update.context
-            self.open.context = _append_only(update.context.messages)
+        # Checked before any of it is taken over: the run must be able to end on what it has.
+        expect("prepare_next_turn: context", update.context, AgentContext)
+        expect("prepare_next_turn: model", update.model, Model)
+        base = update.context or self.base
+        expect("prepare_next_turn: context.model", base.model, Model)
+        messages = _append_only(base.messages) if update.context is not None else self.open.context
+        level = base.thinking_level if update.thinking_level is None else update.thinking_level
         self.base = replace(
-            self.base,
-            model=update.model or self.base.model,
-            thinking_level=self.base.thinking_level
-            if update.thinking_level is None
-            else update.thinking_level,
+            base,
+            tools=tuple(base.tools),
+            model=update.model or base.model or self.base.model,
+            thinking_level=ThinkingLevel(level),
         )
+        self.open.context = messages
 
 
 def _append_only(messages: Sequence[AgentMessage]) -> AppendOnly[AgentMessage]:

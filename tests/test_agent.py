@@ -492,6 +492,32 @@ def test_the_second_prepare_hook_wins_and_changes_the_rest_of_the_run() -> None:
     assert agent.model.id == "scripted", "the agent's own setting is the user's"
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        AgentLoopTurnUpdate(model="openai:gpt-5-mini"),  # type: ignore[arg-type]
+        AgentLoopTurnUpdate(thinking_level="huge"),  # type: ignore[arg-type]
+        AgentLoopTurnUpdate(context={"messages": []}),  # type: ignore[arg-type]
+        AgentLoopTurnUpdate(context=AgentContext("", None, (), None)),  # type: ignore[arg-type]
+        AgentLoopTurnUpdate(context=AgentContext("", None, (), scripted([]).model)),  # type: ignore[arg-type]
+        AgentLoopTurnUpdate(context=AgentContext("", (), None, scripted([]).model)),  # type: ignore[arg-type]
+        "nonsense",
+    ],
+)
+def test_a_turn_update_that_cannot_be_used_ends_the_run_and_nothing_else(update: Any) -> None:
+    agent = Agent(
+        stream_function=scripted([[call("add", a=1, b=2)], "three"]),
+        tools=[add],
+        prepare_next_turn=lambda context: update,
+    )
+    watch = Watch(agent)
+    run = agent.prompt("go")
+    watch.at_rest()
+    assert run.end is not None
+    assert run.end.reason in ("error", "completed")
+    assert agent.active_run is None
+
+
 def test_before_tool_call_may_change_the_arguments_in_place() -> None:
     def double(context: Any) -> None:
         context.args["a"] *= 2
