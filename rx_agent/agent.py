@@ -284,7 +284,7 @@ class Agent(QueueingAgent):
         subscription = SingleAssignmentDisposable()
         call = fitted(on_event, 2)
 
-        def failed(error: Exception) -> None:
+        def failed(error: BaseException) -> None:
             report(error, "listener", on_event)
             subscription.dispose()
 
@@ -292,7 +292,9 @@ class Agent(QueueingAgent):
             signal = self._active.signal if self._active is not None else AbortSignal()
             try:
                 answer = call(event, signal)
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # a CancelledError, say, of something the listener looked at
                 failed(error)
                 return
             if answer is not None and isinstance(answer, Awaitable):
@@ -340,10 +342,16 @@ class Agent(QueueingAgent):
     def _launch(
         self, prompts: list[AgentMessage], scheduler: abc.SchedulerBase, *, poll_steering_first: bool = True
     ) -> Run:
-        return self._open(prompts, scheduler, poll_steering_first=poll_steering_first)().run
+        start = self._open(prompts, scheduler, poll_steering_first=poll_steering_first, start_now=True)
+        return start().run
 
     def _open(
-        self, prompts: list[AgentMessage], scheduler: abc.SchedulerBase, *, poll_steering_first: bool = True
+        self,
+        prompts: list[AgentMessage],
+        scheduler: abc.SchedulerBase,
+        *,
+        poll_steering_first: bool = True,
+        start_now: bool = False,
     ) -> Callable[[], ActiveRun]:
         """Makes a run the active one, and gives what starts it (and returns it)."""
         self._refuse_if_busy("prompt")
@@ -372,6 +380,7 @@ class Agent(QueueingAgent):
                 self.deps,
             ),
             poll_steering_first=poll_steering_first,
+            start_now=start_now,
         )
 
         def on_event(event: AgentEvent) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from reactivex import Observable, abc
 
 from rx_agent.active_run import ActiveRun
-from rx_agent.agent_inputs import tools_of
+from rx_agent.agent_inputs import model_of, tools_of
 from rx_agent.delivery import Hub
 from rx_agent.errors import AgentBusyError
 from rx_agent.events import AgentEvent, MessageUpdateEvent
@@ -91,7 +91,7 @@ class StatefulAgent:
 
     @model.setter
     def model(self, value: Model) -> None:
-        self._set(model=value)
+        self._set(model=model_of(value, None))
 
     @property
     def thinking_level(self) -> ThinkingLevel:

@@ -52,7 +52,9 @@ class Hub(Observable[T], Generic[T]):
         for observer in self._observers:
             try:
                 observer.on_next(value)
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # a CancelledError, say, of something the observer looked at
                 self._drop(observer, error)
 
     def complete(self) -> None:
@@ -61,10 +63,12 @@ class Hub(Observable[T], Generic[T]):
         for observer in observers:
             try:
                 observer.on_completed()
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # a CancelledError, say, of something the observer looked at
                 self._drop(observer, error)
 
-    def _drop(self, observer: abc.ObserverBase[T], error: Exception) -> None:
+    def _drop(self, observer: abc.ObserverBase[T], error: BaseException) -> None:
         report(error, "listener", original_callback(observer))
         self._remove(observer)
         if isinstance(observer, abc.DisposableBase):
@@ -87,10 +91,10 @@ class AsyncDeliveries:
 
     def __init__(self, tasks: TaskScope) -> None:
         self._tasks = tasks
-        self._waiting: deque[tuple[Awaitable[Any], Callable[[Exception], None]]] = deque()
+        self._waiting: deque[tuple[Awaitable[Any], Callable[[BaseException], None]]] = deque()
         self._worker: asyncio.Task[None] | None = None
 
-    def add(self, work: Awaitable[Any], on_error: Callable[[Exception], None]) -> None:
+    def add(self, work: Awaitable[Any], on_error: Callable[[BaseException], None]) -> None:
         """Queues ``work``; ``on_error`` hears what it raises. Without a loop, it must not wait."""
         try:
             loop = asyncio.get_running_loop()
@@ -110,7 +114,12 @@ class AsyncDeliveries:
                 work, on_error = self._waiting[0]
                 try:
                     await work
-                except Exception as error:
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:
+                    task = asyncio.current_task()
+                    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                        raise
                     on_error(error)
                 self._waiting.popleft()
         finally:

@@ -77,12 +77,15 @@ def agent_loop(
     config: LoopConfig,
     *,
     poll_steering_first: bool = True,
+    start_now: bool = False,
 ) -> Observable[AgentEvent]:
     """A run: cold, so each subscription is a run of its own, on the scheduler it is subscribed with.
 
     ``prompts`` are announced first; without any, the run goes on from ``context.messages``. The stream opens with
     ``agent_start``, closes with ``agent_end`` and completes. Failures are in the messages; there is no
-    ``on_error``. ``config.signal`` aborts: what runs is cancelled, what is open is closed, the stream completes.
+    ``on_error``. ``start_now`` runs it within ``subscribe``, even inside another pipeline's step (it can then be
+    left by ``config.signal`` only). ``config.signal`` aborts: what runs is cancelled, what is open is closed, the
+    stream completes.
     Disposing cancels too, and says nothing more to the observer that left.
 
     >>> from rx_agent.models import Model
@@ -103,7 +106,7 @@ def agent_loop(
     ) -> abc.DisposableBase:
         scheduler = scheduler or default_scheduler()
         run = _LoopRun(prompts, context, config, scheduler, poll_steering_first)
-        return _supervise(run, observer, scheduler)
+        return _supervise(run, observer, scheduler, start_now)
 
     return Observable(subscribe)
 
@@ -341,7 +344,10 @@ def _announce(messages: Sequence[AgentMessage]) -> Iterator[AgentEvent]:
 
 
 def _supervise(
-    run: _LoopRun, observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase
+    run: _LoopRun,
+    observer: abc.ObserverBase[AgentEvent],
+    scheduler: abc.SchedulerBase,
+    start_now: bool,
 ) -> abc.DisposableBase:
     """Subscribes ``run`` for ``observer``: folds each event before it is told, and ends the run early if need be.
 
@@ -390,7 +396,13 @@ def _supervise(
             return
         if cut.kind != "interrupted":
             end()
-            for event in run.close(cut):
+            try:
+                closing = run.close(cut)
+            except Exception as error:
+                # Whatever is wrong with the fold, a run that cannot end would keep its agent busy for ever.
+                report(error, "closing of a run", run)
+                closing = [AgentEndEvent(tuple(open_.new_messages), "error")]
+            for event in closing:
                 deliver(event)
             observer.on_completed()
         elif open_.turn_open:
@@ -426,6 +438,9 @@ def _supervise(
         run.config.steering.on_interrupt(lambda: want(INTERRUPTED_BY_STEERING)),
         Disposable(end),
     )
+    if start_now:
+        start(scheduler)
+        return watching
     # As every cold source does: begun once the subscription is in its owner's hands, so that a synchronous run
     # can be disposed of from within.
     watching.add(CurrentThreadScheduler.singleton().schedule(start))

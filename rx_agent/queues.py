@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import overload
 
-from reactivex import Observable
+from reactivex import Observable, abc
 from reactivex.abc import DisposableBase
-from reactivex.subject import BehaviorSubject
 
+from rx_agent.delivery import Hub
 from rx_agent.messages import AgentMessage
 
 
@@ -47,13 +47,20 @@ class MessageQueue(Sequence[AgentMessage]):
         self.mode = mode
         self._lock = threading.RLock()
         self._items: deque[tuple[AgentMessage, bool]] = deque()
-        self._contents: BehaviorSubject[tuple[AgentMessage, ...]] = BehaviorSubject(())
+        self._contents: Hub[tuple[AgentMessage, ...]] = Hub()
         self._interrupted: list[Callable[[], None]] = []
 
     @property
     def contents(self) -> Observable[tuple[AgentMessage, ...]]:
         """What waits: the present contents, then again after each change."""
-        return self._contents
+
+        def subscribe(
+            observer: abc.ObserverBase[tuple[AgentMessage, ...]], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            observer.on_next(tuple(self))
+            return self._contents.subscribe(observer, scheduler=scheduler)
+
+        return Observable(subscribe)
 
     # --- filling -------------------------------------------------------------------------------------------
 
@@ -100,10 +107,8 @@ class MessageQueue(Sequence[AgentMessage]):
         return taken
 
     def _changed(self) -> None:
-        if self._contents.observers:
-            self._contents.on_next(tuple(self))
-        else:
-            self._contents.value = tuple(self)
+        if self._contents.observed:
+            self._contents.next(tuple(self))
 
     # --- looking -------------------------------------------------------------------------------------------
 

@@ -741,3 +741,52 @@ def test_ctrl_c_in_a_synchronous_run_leaves_the_agent_usable() -> None:
     watch.at_rest()
     assert agent.active_run is None
     assert agent.continue_().text == "again"
+
+
+def test_a_prompt_inside_another_pipelines_step_runs_at_once() -> None:
+    agent = Agent(stream_function=scripted(lambda context: context.messages[-1].text.upper()))
+    seen: list[str] = []
+    reactivex.of("a", "b").pipe(ops.map(lambda question: agent.prompt(question).text)).subscribe(seen.append)
+    reactivex.of("c").pipe(ops.map(lambda question: agent.prompt_sync(question).text)).subscribe(seen.append)
+    assert seen == ["A", "B", "C"]
+
+
+def test_a_delta_of_a_block_that_never_began_hangs_nothing() -> None:
+    agent = Agent(stream_function=provider(START, lambda builder: builder.text_delta(99, "z")))
+    watch = Watch(agent)
+    run = agent.prompt("go")
+    watch.at_rest()
+    assert run.end is not None
+    assert run.end.reason == "error"
+
+
+def test_a_listener_that_raises_no_exception_hurts_nobody_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    agent = Agent(stream_function=scripted(["hello"]))
+
+    def odd(event: Any) -> None:
+        raise GeneratorExit
+
+    agent.subscribe(odd)
+    agent.events.subscribe(odd)
+    assert agent.prompt("hi").text == "hello"
+    assert [report.exc_type for report in reports] == [GeneratorExit] * 2
+
+
+def test_an_observer_of_a_queue_that_raises_loses_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    agent = Agent(stream_function=scripted(["a", "b"]))
+    agent.steering_queue.contents.pipe(ops.filter(bool)).subscribe(lambda contents: 1 / 0)
+    agent.steer("s")
+    agent.prompt("go")
+    assert texts(agent) == ["go", "s", "a"]
+    assert len(reports) == 1
+
+
+def test_a_model_that_is_none_is_refused_when_assigned() -> None:
+    agent = Agent(stream_function=scripted(["a"]))
+    with pytest.raises(ConfigurationError, match="is no Model"):
+        agent.model = "openai:gpt-5-mini"  # type: ignore[assignment]
+    assert agent.prompt("go").text == "a"

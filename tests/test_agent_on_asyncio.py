@@ -418,3 +418,23 @@ async def test_finished_runs_are_not_held() -> None:
         del run
     gc.collect()
     assert [run() for run in runs] == [None] * 20
+
+
+@on_loop
+async def test_a_coroutine_listener_that_awaits_something_cancelled_takes_no_other_with_it() -> None:
+    cancelled = asyncio.get_running_loop().create_future()
+    cancelled.cancel()
+    seen: list[str] = []
+
+    async def odd(event: Any) -> None:
+        await cancelled
+
+    async def good(event: Any) -> None:
+        seen.append(event.type)
+
+    agent = Agent(stream_function=scripted(["hello"]))
+    agent.subscribe(odd)
+    agent.subscribe(good)
+    with unraisable_ignored():
+        await agent.prompt("hi")
+    assert (seen[0], seen[-1]) == ("agent_start", "agent_end")
