@@ -243,6 +243,10 @@ class _Closing:
         if begun is not None and is_streaming(begun.message):
             assistant = self.failed(begun.message)
             self.end(assistant)
+        elif begun is not None and isinstance(begun.message, AssistantMessage) and not self.ended:
+            # It failed before it streamed, and came whole.
+            assistant = begun.message
+            self.end(assistant)
         else:
             if begun is not None and begun.message not in self.ended:
                 self.end(begun.message)

@@ -790,3 +790,17 @@ def test_a_model_that_is_none_is_refused_when_assigned() -> None:
     with pytest.raises(ConfigurationError, match="is no Model"):
         agent.model = "openai:gpt-5-mini"  # type: ignore[assignment]
     assert agent.prompt("go").text == "a"
+
+
+def test_an_abort_at_the_start_of_an_answer_that_failed_at_once_adds_no_second_answer() -> None:
+    agent = Agent(stream_function=scripted([Response(error_message="down", fails_before_start=True)]))
+    watch = Watch(agent)
+    agent.subscribe(
+        lambda event: (
+            agent.abort() if event.type == "message_start" and event.message.role == "assistant" else None
+        )
+    )
+    agent.prompt("go")
+    watch.at_rest()
+    assert [(message.role, message.text) for message in agent.messages] == [("user", "go"), ("assistant", "")]
+    assert agent.state.error_message == "down"
