@@ -46,7 +46,7 @@ from rx_agent.queues import MessageQueue, SteeringPoint
 from rx_agent.reporting import report
 from rx_agent.responses import as_message_events
 from rx_agent.sequences import AppendOnly
-from rx_agent.sequencing import emit, now_ms, sequence
+from rx_agent.sequencing import emit, guarded, now_ms, sequence
 from rx_agent.tool_batch import ToolBatch
 from rx_agent.tools import ToolExecutionMode
 
@@ -412,7 +412,7 @@ def _supervise(
     def end() -> None:
         nonlocal over
         over = run.scope.cut = True
-        subscription.dispose()
+        guarded(subscription, "a run").dispose()
 
     def leave() -> None:
         end()

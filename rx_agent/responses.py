@@ -22,7 +22,8 @@ from rx_agent.events import (
 )
 from rx_agent.messages import AssistantMessage
 from rx_agent.models import Model
-from rx_agent.sequencing import now_ms
+from rx_agent.reporting import report
+from rx_agent.sequencing import guarded, now_ms
 
 NO_END = "The provider's stream ended without a done or error event"
 
@@ -91,11 +92,13 @@ def as_message_events(
             fail(str(error) or type(error).__name__)
 
         try:
-            stream = request()
+            subscription = request().subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
         except Exception as error:
+            if ended:  # it was whole; what raised is its cleanup
+                report(error, "disposal of", "a provider's stream")
             on_error(error)
             return Disposable()
-        return stream.subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
+        return guarded(subscription, "a provider's stream")
 
     return Observable(subscribe)
 

@@ -19,9 +19,26 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler import ImmediateScheduler, TrampolineScheduler
 
+from rx_agent.reporting import report
+
 T = TypeVar("T")
 
 IMMEDIATE = ImmediateScheduler.singleton()
+
+
+def guarded(subscription: abc.DisposableBase, what: str) -> abc.DisposableBase:
+    """``subscription``, whose disposal may raise (a user's ``finally_action``): that is reported, not raised.
+
+    Disposing happens in the middle of ending a run; an exception there would keep the rest from being ended.
+    """
+
+    def dispose() -> None:
+        try:
+            subscription.dispose()
+        except Exception as error:
+            report(error, "disposal of", what)
+
+    return Disposable(dispose)
 
 
 class _Emission(Observable[T]):

@@ -804,3 +804,34 @@ def test_an_abort_at_the_start_of_an_answer_that_failed_at_once_adds_no_second_a
     watch.at_rest()
     assert [(message.role, message.text) for message in agent.messages] == [("user", "go"), ("assistant", "")]
     assert agent.state.error_message == "down"
+
+
+@pytest.mark.parametrize("ending", ["alone", "abort", "interrupt"])
+@pytest.mark.parametrize("whose", ["tool", "provider"])
+def test_a_disposal_that_raises_is_reported_and_the_run_ends(
+    whose: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+
+    def broken() -> None:
+        raise ValueError("cleanup broke")
+
+    slow = tool(name="slow")(
+        lambda: reactivex.timer(5).pipe(
+            ops.map(str), ops.finally_action(broken if whose == "tool" else lambda: None)
+        )
+    )
+    line = Timeline([[call("slow")], Response(["fin"], delay=5), "again", "more"], tools=[slow])
+    if whose == "provider":
+        inner = line.provider
+        line.agent.stream_function = lambda *request: inner(*request).pipe(ops.finally_action(broken))
+    line.agent.prompt("go")
+    if ending == "abort":
+        line.at(2, line.agent.abort)
+    elif ending == "interrupt":
+        line.at(2, lambda: line.agent.steer("s", interrupt=True))
+    line.scheduler.start()
+    line.watch.at_rest()
+    assert line.agent.active_run is None
+    assert {str(report.exc_value) for report in reports} == {"cleanup broke"}
