@@ -19,10 +19,12 @@ from rx_agent.run import Run, settle
 class ActiveRun:
     """A run in progress: its thread, its signal, its subscription of the loop."""
 
-    def __init__(self, scheduler: abc.SchedulerBase, deliveries: AsyncDeliveries) -> None:
+    def __init__(
+        self, scheduler: abc.SchedulerBase, deliveries: AsyncDeliveries, inside: Callable[[], bool]
+    ) -> None:
         self.scheduler = scheduler
         self.signal = AbortSignal()
-        self.run = Run(self.abort, deliveries.settle)
+        self.run = Run(self.abort, deliveries.settle, inside)
         self._deliveries = deliveries
         self._thread = threading.get_ident()
         self._subscription = SingleAssignmentDisposable()
@@ -83,7 +85,11 @@ class ActiveRun:
         """Returns once the run is over."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        subscription = self.run.subscribe(on_completed=lambda: hop(loop, settle, done))
+
+        def wake() -> None:
+            hop(loop, settle, done)
+
+        subscription = self.run.subscribe(on_completed=wake)
         try:
             await done
         finally:

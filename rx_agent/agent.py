@@ -17,7 +17,6 @@ from rx_agent.agent_queues import QueueingAgent
 from rx_agent.asyncio_edge import TaskScope, default_scheduler, loop_of
 from rx_agent.delivery import AsyncDeliveries, Hub
 from rx_agent.errors import (
-    ConfigurationError,
     ContinueError,
     EventLoopRunningError,
     NoEventLoopError,
@@ -34,7 +33,7 @@ from rx_agent.queues import QueueMode, SteeringPoint
 from rx_agent.reporting import report
 from rx_agent.run import Run
 from rx_agent.sequences import AppendOnly
-from rx_agent.state import AgentState
+from rx_agent.state import AgentState, all_answered
 from rx_agent.tools import Tool, ToolExecutionMode
 
 Listener: TypeAlias = Callable[..., Any]
@@ -95,10 +94,6 @@ class Agent(QueueingAgent):
         self.stream_function = stream_function
         self.steering_point = SteeringPoint(steering_point)
         self.tool_execution = ToolExecutionMode(tool_execution)
-        if max_concurrency is not None and max_concurrency < 1:
-            raise ConfigurationError(
-                f"max_concurrency: {max_concurrency} must be 1 or more; leave it out for no bound"
-            )
         self.max_concurrency = max_concurrency
         self.deps = deps
         self.options = replace(
@@ -228,7 +223,7 @@ class Agent(QueueingAgent):
         A plain function tool that is still running in its thread is not waited for. Raises
         :class:`RxAgentError` inside a listener, a tool or a hook of this agent, which would wait for itself.
         """
-        if self._deliveries.inside() or self._tasks.inside():
+        if self._inside():
             raise RxAgentError(
                 "wait_for_idle inside a listener, tool or hook of the same agent would wait for itself; await it "
                 "elsewhere, or start a task for it"
@@ -243,12 +238,13 @@ class Agent(QueueingAgent):
         """Empties transcript and queues. Raises :class:`AgentBusyError` while a run is active."""
         self._refuse_if_busy("reset")
         self.clear_all_queues()
-        self._set(
-            messages=AppendOnly[AgentMessage](), error_message=None, pending_tool_calls=frozenset[str]()
-        )
+        self._set(messages=AppendOnly[AgentMessage](), error_message=None, calls_in_progress=())
 
     def fork(self) -> Agent:
-        """An independent agent with the same configuration and transcript; queues start empty."""
+        """An independent agent with the same configuration and transcript; queues start empty.
+
+        Inside a turn whose calls are not all answered, the copy ends before that turn's answer.
+        """
         twin = Agent(
             model=self.model,
             stream_function=self.stream_function,
@@ -265,7 +261,8 @@ class Agent(QueueingAgent):
             scheduler=self.scheduler,
         )
         twin.hooks = self.hooks
-        twin._set(messages=self.state.messages)
+        messages = self.state.messages
+        twin._set(messages=messages if self._active is None else all_answered(messages))
         return twin
 
     # --- watching ------------------------------------------------------------------------------------------
@@ -320,6 +317,10 @@ class Agent(QueueingAgent):
             f"{len(self._state.messages)} messages, {state})"
         )
 
+    def _inside(self) -> bool:
+        """Whether the caller is a coroutine listener, tool or hook of this agent."""
+        return self._deliveries.inside() or self._tasks.inside()
+
     # --- inside --------------------------------------------------------------------------------------------
 
     def _continuation(self) -> tuple[list[AgentMessage], bool]:
@@ -363,7 +364,7 @@ class Agent(QueueingAgent):
                 "in async code, or `agent.prompt_sync(...)` in a script"
             )
         state = self.state
-        active = self._active = ActiveRun(scheduler, self._deliveries)
+        active = self._active = ActiveRun(scheduler, self._deliveries, self._inside)
         source = agent_loop(
             prompts,
             AgentContext(state.system_prompt, state.messages, state.tools, state.model, state.thinking_level),

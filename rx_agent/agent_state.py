@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from reactivex import Observable, abc
 
 from rx_agent.active_run import ActiveRun
 from rx_agent.agent_inputs import model_of, tools_of
-from rx_agent.delivery import Hub
-from rx_agent.errors import AgentBusyError
+from rx_agent.delivery import CatchUp, Hub
+from rx_agent.errors import AgentBusyError, ConfigurationError
 from rx_agent.events import AgentEvent, MessageUpdateEvent
 from rx_agent.messages import AgentMessage
 from rx_agent.models import Model, ThinkingLevel
@@ -28,6 +28,7 @@ class StatefulAgent:
         self._latest: MessageUpdateEvent | None = None
         self._states: Hub[AgentState] = Hub()
         self._active: ActiveRun | None = None
+        self._max_concurrency: int | None = None
 
     @property
     def state(self) -> AgentState:
@@ -45,8 +46,14 @@ class StatefulAgent:
         def subscribe(
             observer: abc.ObserverBase[AgentState], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
-            observer.on_next(self.state)
-            return self._states.subscribe(observer, scheduler=scheduler)
+            catching_up = CatchUp(observer)
+            live = self._states.subscribe(catching_up, scheduler=scheduler)
+            try:
+                catching_up.tell([self.state])
+            except BaseException:
+                live.dispose()
+                raise
+            return live
 
         return Observable(subscribe)
 
@@ -110,6 +117,19 @@ class StatefulAgent:
     @tools.setter
     def tools(self, value: Iterable[Tool | Callable[..., Any]]) -> None:
         self._set(tools=tools_of(value))
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """How many tools of one batch run at once; None for no bound. A change takes effect with the next run."""
+        return self._max_concurrency
+
+    @max_concurrency.setter
+    def max_concurrency(self, value: int | None) -> None:
+        if value is not None and (not isinstance(cast(object, value), int) or value < 1):
+            raise ConfigurationError(
+                f"max_concurrency: {value!r} must be a whole number from 1 up; None for no bound"
+            )
+        self._max_concurrency = value
 
     @property
     def messages(self) -> Sequence[AgentMessage]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import threading
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -20,7 +21,7 @@ from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 
 from rx_agent.errors import NoEventLoopError
-from rx_agent.reporting import report
+from rx_agent.reporting import as_exception, reason_of, report
 
 T = TypeVar("T")
 
@@ -55,7 +56,11 @@ class TaskScope:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            if not task.cancelling():
+                gave_up = RuntimeError("a task ended by a CancelledError of its own; nobody had cancelled it")
+                report(gave_up, "task", task.get_coro())
+        elif (error := task.exception()) is not None:
             report(error, "task", task.get_coro())
 
     def __len__(self) -> int:
@@ -63,17 +68,48 @@ class TaskScope:
 
     def inside(self) -> bool:
         """Whether the caller runs in one of these tasks."""
-        return any(_is_current(task) for task in self._tasks)
+        return any(_is_current(task) for task in tuple(self._tasks))
 
     async def join(self) -> None:
-        """Returns once every task, and every task that those started here, has ended."""
+        """Returns once every task, and every task that those started here, has ended. From any event loop."""
         current = asyncio.current_task()
-        while waiting := [task for task in self._tasks if task is not current]:
-            await asyncio.wait(waiting)
+        while waiting := [task for task in tuple(self._tasks) if task is not current]:
+            await all_ended(waiting)
+            self._tasks.difference_update(waiting)
 
 
-def _as_exception(error: BaseException, what: str) -> RuntimeError:
-    return RuntimeError(f"{what} raised {type(error).__name__}: {error}".rstrip(": "))
+async def all_ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Returns once all of ``tasks`` have ended, whichever event loop they belong to (``asyncio.wait`` takes only
+    those of its own). A task whose loop has been closed will never go on and counts as ended.
+    """
+    here = asyncio.get_running_loop()
+    done: asyncio.Future[None] = here.create_future()
+    left = len(tasks)
+
+    def one_less(_: object = None) -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0 and not done.done():
+            done.set_result(None)
+
+    for task in tasks:
+        loop = task.get_loop()
+        if loop is here:
+            task.add_done_callback(one_less)
+        elif loop.is_closed():
+            one_less()
+        else:
+            hop(loop, task.add_done_callback, functools.partial(hop, here, one_less))
+    await done
+
+
+def _given_up(error: asyncio.CancelledError, what: str) -> RuntimeError:
+    return RuntimeError(f"{what} was cancelled from inside: {error}".rstrip(": "))
+
+
+def _ending(error: BaseException, what: str) -> RuntimeError:
+    """What the observer hears of an exception that ends the program or the thread."""
+    return RuntimeError(f"{what} raised {type(error).__name__}: {reason_of(error)}")
 
 
 def _is_current(task: asyncio.Task[None]) -> bool:
@@ -122,8 +158,8 @@ def from_awaitable(
         if loop is None:
             try:
                 value = step_through(make(), what)
-            except Exception as error:
-                observer.on_error(error)
+            except BaseException as error:
+                observer.on_error(as_exception(error, what))
             else:
                 observer.on_next(value)
                 observer.on_completed()
@@ -136,13 +172,13 @@ def from_awaitable(
                 if cancelled.is_disposed:
                     raise
                 # The body gave itself up; nobody asked this task to stop.
-                observer.on_error(RuntimeError(f"{what} was cancelled from inside: {error}".rstrip(": ")))
+                observer.on_error(_given_up(error, what))
             except Exception as error:
                 if cancelled.is_disposed:
                     report(error, "cleanup of", what)
                 observer.on_error(error)
             except BaseException as error:  # the observer must hear of its end, whatever else it ends
-                observer.on_error(_as_exception(error, what))
+                observer.on_error(_ending(error, what))
                 raise
             else:
                 observer.on_next(value)
@@ -185,13 +221,13 @@ def from_async_iterable(
             except asyncio.CancelledError as error:
                 if disposed:
                     raise
-                observer.on_error(RuntimeError(f"{what} was cancelled from inside: {error}".rstrip(": ")))
+                observer.on_error(_given_up(error, what))
             except Exception as error:
                 if disposed:
                     report(error, "cleanup of", what)
                 observer.on_error(error)
             except BaseException as error:
-                observer.on_error(_as_exception(error, what))
+                observer.on_error(_ending(error, what))
                 raise
             else:
                 observer.on_completed()
@@ -200,8 +236,8 @@ def from_async_iterable(
         if loop is None:
             try:
                 step_through(drain(), what)
-            except Exception as error:
-                observer.on_error(error)
+            except BaseException as error:
+                observer.on_error(as_exception(error, what))
             else:
                 observer.on_completed()
             return Disposable()
@@ -232,8 +268,9 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
     ) -> abc.DisposableBase:
         def deliver(value: T | None, error: Exception | None) -> None:
             if disposed.is_disposed:
-                return
-            if error is not None:
+                if error is not None:
+                    report(error, "work after the end of", name)
+            elif error is not None:
                 observer.on_error(error)
             else:
                 observer.on_next(cast(T, value))
@@ -244,8 +281,8 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
         if loop is None:
             try:
                 value = function()
-            except Exception as error:
-                deliver(None, error)
+            except BaseException as error:
+                deliver(None, as_exception(error, name))
             else:
                 deliver(value, None)
             return disposed
@@ -258,8 +295,9 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
             except Exception as error:
                 outcome = (None, error)
             except BaseException as error:  # SystemExit and the like must not vanish with the thread
-                outcome = (None, _as_exception(error, name))
-            hop(loop, deliver, *outcome)
+                outcome = (None, _ending(error, name))
+            if not hop(loop, deliver, *outcome) and outcome[1] is not None:
+                report(outcome[1], "work after the end of", name)
 
         threading.Thread(target=work, name=name, daemon=True).start()
         return disposed
@@ -267,10 +305,12 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
     return Observable(subscribe)
 
 
-def hop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
-    """Calls ``callback(*args)`` on the loop's thread, soon. Does nothing once the loop is closed."""
+def hop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> bool:
+    """Calls ``callback(*args)`` on the loop's thread, soon. False, and no call, once the loop is closed."""
     try:
         loop.call_soon_threadsafe(callback, *args)
     except RuntimeError:
         if not loop.is_closed():
             raise
+        return False
+    return True

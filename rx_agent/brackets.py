@@ -7,6 +7,7 @@ else in this package tidies up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -96,6 +97,8 @@ class Brackets:
     calls: list[CallProgress] = field(default_factory=list[CallProgress])
     sequential: bool = False
     """Each result message directly follows its call, instead of all of them the whole batch."""
+    is_sequential: Callable[[AssistantMessage], bool] = lambda _: False
+    """Whether that holds for the calls of an answer."""
     _by_id: dict[str, list[CallProgress]] = field(default_factory=dict[str, list[CallProgress]])
     _streaming: bool = False
 
@@ -144,6 +147,7 @@ class Brackets:
             self.assistant = message
             if message.stop_reason not in ("error", "aborted"):
                 self.calls = [CallProgress(call) for call in message.tool_calls]
+                self.sequential = bool(self.calls) and self.is_sequential(message)
                 for call in self.calls:
                     self._by_id.setdefault(call.call.id, []).append(call)
         elif isinstance(message, ToolResultMessage) and message.tool_call_id in self._by_id:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
+from reactivex.notification import Notification, OnCompleted, OnError, OnNext
 
-from rx_agent.asyncio_edge import TaskScope, step_through
+from rx_agent.asyncio_edge import TaskScope, all_ended, step_through
 from rx_agent.reporting import name_of, report
 
 T = TypeVar("T")
@@ -49,7 +51,10 @@ class Hub(Observable[T], Generic[T]):
     def next(self, value: T) -> None:
         """Tells every observer ``value``."""
         # The list is replaced, never changed, so whoever leaves or comes meanwhile does not disturb the walk.
-        for observer in self._observers:
+        self._tell(self._observers, value)
+
+    def _tell(self, observers: list[abc.ObserverBase[T]], value: T) -> None:
+        for observer in observers:
             try:
                 observer.on_next(value)
             except (KeyboardInterrupt, SystemExit):
@@ -73,6 +78,56 @@ class Hub(Observable[T], Generic[T]):
         self._remove(observer)
         if isinstance(observer, abc.DisposableBase):
             observer.dispose()
+
+
+class CatchUp(abc.ObserverBase[T], abc.DisposableBase, Generic[T]):
+    """Stands for an observer that is told the past first: what comes meanwhile waits, and nothing is missed.
+
+    Subscribe it to the live source, then call :meth:`tell`. What is live may come from another thread, or out
+    of the observer itself (one that aborts the run as it hears of its past).
+    """
+
+    def __init__(self, observer: abc.ObserverBase[T]) -> None:
+        self._observer = observer
+        self._on_next = observer.on_next
+        self._waiting: deque[Notification[T]] = deque()
+        self._behind = True
+        self._lock = threading.Lock()
+
+    def tell(self, past: Iterable[T]) -> None:
+        """Tells the observer ``past`` and what has come since; from then on it hears for itself."""
+        for value in past:
+            self._on_next(value)
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._behind = False
+                    return
+                notification = self._waiting.popleft()
+            notification.accept(self._observer)
+
+    def _waits(self, notification: Notification[T]) -> bool:
+        with self._lock:
+            if self._behind:
+                self._waiting.append(notification)
+            return self._behind
+
+    def on_next(self, value: T) -> None:
+        if not (self._behind and self._waits(OnNext(value))):
+            self._on_next(value)
+
+    def on_error(self, error: Exception) -> None:
+        if not (self._behind and self._waits(OnError(error))):
+            self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        if not (self._behind and self._waits(OnCompleted())):
+            self._observer.on_completed()
+
+    def dispose(self) -> None:
+        """Ends the observer."""
+        if isinstance(self._observer, abc.DisposableBase):
+            self._observer.dispose()
 
 
 def original_callback(observer: object) -> object:
@@ -101,7 +156,9 @@ class AsyncDeliveries:
         except RuntimeError:
             try:
                 step_through(work, f"listener {name_of(work)}")
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
                 on_error(error)
             return
         self._waiting.append((work, on_error))
@@ -142,9 +199,11 @@ class AsyncDeliveries:
             return False
 
     async def join(self) -> None:
-        """Returns once all is through."""
-        while self._worker is not None:
-            await asyncio.wait([self._worker])
+        """Returns once all is through. From any event loop."""
+        while (worker := self._worker) is not None:
+            await all_ended([worker])
+            if self._worker is worker:  # its loop was closed under it
+                self._worker = None
 
     def ready(self) -> Awaitable[None] | None:
         """Backpressure: what an HTTP pump awaits before it reads on; None to go on at once."""

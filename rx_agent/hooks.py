@@ -28,7 +28,7 @@ from rx_agent.messages import (
 )
 from rx_agent.models import Model, ThinkingLevel, Usage
 from rx_agent.reporting import name_of
-from rx_agent.sequencing import IMMEDIATE
+from rx_agent.sequencing import IMMEDIATE, contained
 
 if TYPE_CHECKING:
     from rx_agent.tools import Tool
@@ -154,7 +154,7 @@ def fitted(function: Callable[..., Any], most: int) -> Callable[..., Any]:
 def call_hook(name: str, hook: Hook, *args: Any, tasks: TaskScope) -> Observable[Any]:
     """One item: what ``hook(*args)`` answers, awaited or observed to its last item where it must be."""
 
-    def start(_: Any) -> Observable[Any]:
+    def start() -> Observable[Any]:
         answer = fitted(hook, len(args))(*args)
         if isinstance(answer, Observable):
             return answer.pipe(ops.last_or_default(None))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -166,12 +166,11 @@ def call_hook(name: str, hook: Hook, *args: Any, tasks: TaskScope) -> Observable
                 if inspect.iscoroutine(pending) and inspect.getcoroutinestate(pending) == "CORO_CREATED":
                     pending.close()
 
-            return from_awaitable(lambda: pending, tasks, what=f"hook {name} ({name_of(hook)})").pipe(
-                ops.finally_action(close_unstarted)
-            )
+            return from_awaitable(lambda: pending, tasks, what=what).pipe(ops.finally_action(close_unstarted))
         return reactivex.return_value(answer, scheduler=IMMEDIATE)
 
-    return reactivex.defer(start)
+    what = f"hook {name} ({name_of(hook)})"
+    return contained(start, what)
 
 
 def expect(name: str, answer: Any, kind: type) -> None:
@@ -180,3 +179,15 @@ def expect(name: str, answer: Any, kind: type) -> None:
         raise TypeError(
             f"{name} returned {type(answer).__name__} {answer!r:.80}; return {kind.__name__} or None"
         )
+
+
+def expect_messages(name: str, answer: Any, kinds: type | tuple[type, ...], what: str) -> None:
+    """Raises ``TypeError`` where a hook answered no list or tuple of ``kinds`` (``what`` says them in words)."""
+    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
+        raise TypeError(f"{name} returned {type(answer).__name__} {answer!r:.80}; return a list of {what}")
+    for place, item in enumerate(cast("Sequence[Any]", answer)):
+        if not isinstance(item, kinds):
+            raise TypeError(
+                f"{name} returned a list whose item {place} is {type(item).__name__} {item!r:.80}; it may hold "
+                f"{what}"
+            )

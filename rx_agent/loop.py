@@ -13,13 +13,11 @@ from typing import Any
 
 from reactivex import Observable, abc
 from reactivex import operators as ops
-from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
-from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.subject import Subject
 
 from rx_agent.abort import AbortSignal
 from rx_agent.asyncio_edge import default_scheduler
-from rx_agent.brackets import ABORTED, INTERRUPTED_BY_STEERING, Brackets, Cut, TurnScope, closing_events
+from rx_agent.brackets import INTERRUPTED_BY_STEERING, Brackets, Cut, TurnScope, closing_events
 from rx_agent.convert import convert_to_llm
 from rx_agent.events import (
     AgentEndEvent,
@@ -38,16 +36,24 @@ from rx_agent.hooks import (
     PrepareNextTurnContext,
     call_hook,
     expect,
+    expect_messages,
 )
-from rx_agent.messages import AgentMessage, Message
+from rx_agent.messages import (
+    AgentMessage,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ToolResultMessage,
+    UserMessage,
+)
 from rx_agent.models import Model, ThinkingLevel
 from rx_agent.providers.base import Context, StreamFunction, StreamOptions
 from rx_agent.queues import MessageQueue, SteeringPoint
-from rx_agent.reporting import report
 from rx_agent.responses import as_message_events
 from rx_agent.sequences import AppendOnly
-from rx_agent.sequencing import emit, guarded, now_ms, sequence
-from rx_agent.tool_batch import ToolBatch
+from rx_agent.sequencing import emit, now_ms, sequence
+from rx_agent.supervision import supervise
+from rx_agent.tool_batch import ToolBatch, one_by_one
 from rx_agent.tools import ToolExecutionMode
 
 
@@ -106,7 +112,7 @@ def agent_loop(
     ) -> abc.DisposableBase:
         scheduler = scheduler or default_scheduler()
         run = _LoopRun(prompts, context, config, scheduler, poll_steering_first)
-        return _supervise(run, observer, scheduler, start_now)
+        return supervise(run, observer, scheduler, start_now=start_now)
 
     return Observable(subscribe)
 
@@ -122,7 +128,11 @@ class _LoopRun:
         scheduler: abc.SchedulerBase,
         poll_steering_first: bool,
     ) -> None:
-        self.open = Brackets(_append_only(context.messages), undelivered=list(prompts))
+        self.open = Brackets(
+            _append_only(context.messages),
+            undelivered=list(prompts),
+            is_sequential=lambda answer: one_by_one(answer, self.base.tools, config.tool_execution),
+        )
         self.base = context
         self.config = config
         self.prompts = prompts
@@ -133,6 +143,16 @@ class _LoopRun:
         self.scope = TurnScope()
         self._shown: AppendOnly[Message] = AppendOnly()
         self._shown_from: AppendOnly[AgentMessage] = AppendOnly()
+
+    @property
+    def signal(self) -> AbortSignal:
+        """Aborts the run."""
+        return self.config.signal
+
+    @property
+    def steering(self) -> MessageQueue:
+        """The queue whose messages may interrupt."""
+        return self.config.steering
 
     @property
     def context(self) -> AgentContext:
@@ -234,13 +254,18 @@ class _LoopRun:
         messages: list[Any] = [self.open.context]
         if hooks.transform_context is not None:
             yield self._ask("transform_context", hooks.transform_context, messages, messages[0])
+            expect_messages("transform_context", messages[-1], _TRANSCRIPT, "messages")
         shown: list[Any] = []
         if hooks.convert_to_llm is not None:
             yield self._ask("convert_to_llm", hooks.convert_to_llm, shown, messages[-1], signal=False)
-        request = shown[0] if shown and shown[0] is not None else self._converted(messages[-1])
+            for converted in shown:
+                expect_messages("convert_to_llm", converted, _FOR_MODELS, _FOR_MODELS_IN_WORDS)
+        request = shown[0] if shown else self._converted(messages[-1])
         keys: list[Any] = []
         if hooks.get_api_key is not None:
             yield self._ask("get_api_key", hooks.get_api_key, keys, self.base.model.provider, signal=False)
+            if keys and not isinstance(keys[0], str):  # not shown: it may be the key in some other form
+                raise TypeError(f"get_api_key returned {type(keys[0]).__name__}; return a str or None")
         options = replace(
             self.config.options,
             thinking_level=self.base.thinking_level,
@@ -260,7 +285,6 @@ class _LoopRun:
                     self.open,
                     scope,
                     hooks,
-                    self.config.tool_execution,
                     self.config.max_concurrency,
                     self.config.signal,
                     self.config.deps,
@@ -333,6 +357,11 @@ class _LoopRun:
         self.open.context = messages
 
 
+_TRANSCRIPT = (UserMessage, AssistantMessage, ToolResultMessage, CustomMessage)
+_FOR_MODELS = (UserMessage, AssistantMessage, ToolResultMessage)
+_FOR_MODELS_IN_WORDS = "UserMessage, AssistantMessage and ToolResultMessage"
+
+
 def _append_only(messages: Sequence[AgentMessage]) -> AppendOnly[AgentMessage]:
     return messages if isinstance(messages, AppendOnly) else AppendOnly(messages)
 
@@ -341,107 +370,3 @@ def _announce(messages: Sequence[AgentMessage]) -> Iterator[AgentEvent]:
     for message in messages:
         yield MessageStartEvent(message)
         yield MessageEndEvent(message)
-
-
-def _supervise(
-    run: _LoopRun,
-    observer: abc.ObserverBase[AgentEvent],
-    scheduler: abc.SchedulerBase,
-    start_now: bool,
-) -> abc.DisposableBase:
-    """Subscribes ``run`` for ``observer``: folds each event before it is told, and ends the run early if need be.
-
-    No operator fits: an abort or interruption that comes while an event is being delivered (a listener calls
-    ``abort``) must take effect right after it, once every listener has seen it, and must then replace the rest
-    of the stream by events computed from the fold.
-    """
-    subscription = SerialDisposable()
-    open_ = run.open
-    emit_next = observer.on_next
-    delivering = False
-    over = False
-    wanted: Cut | None = None
-
-    def deliver(event: AgentEvent) -> None:
-        nonlocal delivering
-        open_.see(event)
-        delivering = True
-        try:
-            emit_next(event)
-        except Exception as error:
-            # An observer that raises has left, and there is no caller above that could take the exception.
-            report(error, "observer", emit_next)
-            leave()
-        finally:
-            delivering = False
-
-    def on_next(event: AgentEvent) -> None:
-        if over:
-            return
-        deliver(event)
-        if wanted is not None:
-            cut_short(wanted)
-
-    def want(cut: Cut) -> None:
-        nonlocal wanted
-        if not delivering:
-            cut_short(cut)
-        elif wanted is None or cut.kind == "aborted":
-            wanted = cut
-
-    def cut_short(cut: Cut) -> None:
-        nonlocal wanted
-        wanted = None
-        if over:
-            return
-        if cut.kind != "interrupted":
-            end()
-            try:
-                closing = run.close(cut)
-            except Exception as error:
-                # Whatever is wrong with the fold, a run that cannot end would keep its agent busy for ever.
-                report(error, "closing of a run", run)
-                closing = [AgentEndEvent(tuple(open_.new_messages), "error")]
-            for event in closing:
-                deliver(event)
-            observer.on_completed()
-        elif open_.turn_open:
-            run.scope.cut = run.interrupted = True
-            run.interrupts.on_next(None)
-
-    def end() -> None:
-        nonlocal over
-        over = run.scope.cut = True
-        guarded(subscription, "a run").dispose()
-
-    def leave() -> None:
-        end()
-        watching.dispose()
-
-    def on_error(error: Exception) -> None:
-        cut_short(Cut("error", str(error) or type(error).__name__))
-
-    def on_completed() -> None:
-        nonlocal over
-        if not over:
-            over = True
-            observer.on_completed()
-
-    def start(_: abc.SchedulerBase, __: Any = None) -> None:
-        if not over:
-            subscription.disposable = sequence(run.steps, unless=lambda: over).subscribe(
-                on_next, on_error, on_completed, scheduler=scheduler
-            )
-
-    watching = CompositeDisposable(
-        run.config.signal.subscribe(lambda: want(ABORTED)),
-        run.config.steering.on_interrupt(lambda: want(INTERRUPTED_BY_STEERING)),
-        Disposable(end),
-    )
-    if start_now:
-        start(scheduler)
-        return watching
-    # As every cold source does: begun once the subscription is in its owner's hands, so that a synchronous run
-    # can be disposed of from within.
-    watching.add(CurrentThreadScheduler.singleton().schedule(start))
-    return watching

@@ -43,17 +43,50 @@ def partial_arguments(text: str) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
+MAX_DEPTH = 100
+"""Levels that arguments may be nested; deeper ones would break the recursion limits of whatever reads them."""
+
+
 def final_tool_call(tool_call: ToolCall, text: str) -> ToolCall:
     """``tool_call`` with the arguments of ``text``; no text at all means no arguments."""
     if not text.strip():
         return tool_call
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not too_deep(value):
         return tool_call.model_copy(update={"arguments": value})
-    return tool_call.model_copy(update={"arguments": partial_arguments(text), "invalid_arguments": text})
+    saved = partial_arguments(text)
+    return tool_call.model_copy(
+        update={"arguments": {} if too_deep(saved) else saved, "invalid_arguments": text}
+    )
+
+
+def too_deep(value: Any) -> bool:
+    """Whether lists and dicts in ``value`` are nested deeper than :data:`MAX_DEPTH`.
+
+    >>> too_deep({"a": [[1]]})
+    False
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(cast(dict[Any, Any], item).values())
+            elif isinstance(item, list | tuple):
+                inner.extend(cast(list[Any], item))
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    if not too_deep(arguments):
+        return {"arguments": arguments}
+    return {"arguments": {}, "invalid_arguments": "(nested too deeply to be shown)"}
 
 
 class _OpenBlock:
@@ -250,7 +283,7 @@ class MessageBuilder:
         call = (
             final_tool_call(opening, open_.text())
             if arguments is None
-            else opening.model_copy(update={"arguments": arguments})
+            else opening.model_copy(update=_given(arguments))
         )
         self._log.append((index, call, True))
         return ToolCallEndEvent(index, self, len(self._log), call)

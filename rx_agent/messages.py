@@ -309,10 +309,37 @@ _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 def to_json(value: BaseModel | Iterable[BaseModel]) -> str:
     """One line of ASCII JSON for a message, a block, a ``Usage`` … or a list of them.
 
-    Values inside ``details`` that JSON lacks (dataclasses, paths, dates …) are written as pydantic writes them.
+    Values inside ``details`` that JSON lacks (dataclasses, paths, dates …) are written as pydantic writes them,
+    and what pydantic does not know, and keys that are no strings, as their ``repr``.
+
+    >>> to_json(ToolResult(details={(1, 2): b"raw"}))
+    '{"content": [], "details": {"(1, 2)": "raw"}, "usage": null, "terminate": null}'
     """
     data: Any = value.model_dump() if isinstance(value, BaseModel) else [item.model_dump() for item in value]
-    return json.dumps(data, ensure_ascii=True, default=pydantic_core.to_jsonable_python)
+    try:
+        return json.dumps(data, ensure_ascii=True, default=pydantic_core.to_jsonable_python)
+    except (TypeError, ValueError):
+        return json.dumps(_plain(data), ensure_ascii=True)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` in what JSON has, whatever it is."""
+    match value:
+        case None | str() | bool() | int() | float():
+            return value
+        case dict():
+            items = cast("dict[Any, Any]", value).items()
+            return {key if isinstance(key, str) else _key(key): _plain(item) for key, item in items}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(item) for item in cast("Iterable[Any]", value)]
+        case bytes() | bytearray():
+            return value.decode(errors="backslashreplace")
+        case _:
+            return pydantic_core.to_jsonable_python(value, fallback=repr)
+
+
+def _key(key: Any) -> str:
+    return json.dumps(key) if key is None or isinstance(key, bool | int | float) else repr(key)
 
 
 def message_from_dict(data: dict[str, Any]) -> AgentMessage:

@@ -16,6 +16,32 @@ def name_of(thing: object) -> str:
     return str(named) if named else type(thing).__qualname__
 
 
+def reason_of(error: BaseException) -> str:
+    """What ``error`` says, or its type's name; whatever its ``__str__`` does.
+
+    >>> reason_of(ValueError("too big")), reason_of(KeyError())
+    ('too big', 'KeyError')
+    """
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__
+
+
+def as_exception(error: BaseException, what: str) -> Exception:
+    """``error`` as one that Rx carries: its operators let a ``BaseException`` through, past every ``on_error``.
+
+    A ``CancelledError`` out of a user's synchronous code is the common one. Raises it again where it is
+    meant to end the program (``KeyboardInterrupt``, ``SystemExit``).
+    """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+    name, reason = type(error).__name__, reason_of(error)
+    return RuntimeError(f"{what} raised {name}" if reason == name else f"{what} raised {name}: {reason}")
+
+
 def report(error: BaseException, role: str, culprit: object) -> None:
     """Reports ``error`` raised by ``culprit`` in its ``role`` (such as "listener"), without raising.
 

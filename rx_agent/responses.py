@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -22,7 +23,7 @@ from rx_agent.events import (
 )
 from rx_agent.messages import AssistantMessage
 from rx_agent.models import Model
-from rx_agent.reporting import report
+from rx_agent.reporting import as_exception, reason_of, report
 from rx_agent.sequencing import guarded, now_ms
 
 NO_END = "The provider's stream ended without a done or error event"
@@ -89,11 +90,13 @@ def as_message_events(
             end(so_far.model_copy(update={"stop_reason": "error", "error_message": reason}))
 
         def on_error(error: Exception) -> None:
-            fail(str(error) or type(error).__name__)
+            fail(reason_of(error))
 
         try:
-            subscription = request().subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
-        except Exception as error:
+            source = _observable(request())
+            subscription = source.subscribe(on_next, on_error, lambda: fail(NO_END), scheduler=scheduler)
+        except BaseException as raised:
+            error = as_exception(raised, "the stream function")
             if ended:  # it was whole; what raised is its cleanup
                 report(error, "disposal of", "a provider's stream")
             on_error(error)
@@ -101,6 +104,17 @@ def as_message_events(
         return guarded(subscription, "a provider's stream")
 
     return Observable(subscribe)
+
+
+def _observable(source: Any) -> Observable[AssistantMessageEvent]:
+    if isinstance(source, Observable):
+        return cast("Observable[AssistantMessageEvent]", source)
+    if inspect.iscoroutine(source):
+        source.close()
+    raise TypeError(
+        f"The stream function returned {type(source).__name__}; it must be a plain function that returns an "
+        "Observable of AssistantMessageEvents"
+    )
 
 
 def _empty(model: Model, scheduler: abc.SchedulerBase | None) -> AssistantMessage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from reactivex import abc
 
 from rx_agent.asyncio_edge import hop
-from rx_agent.delivery import Hub
+from rx_agent.delivery import CatchUp, Hub
+from rx_agent.errors import RxAgentError
 from rx_agent.events import AgentEndEvent, AgentEvent
 from rx_agent.messages import AgentMessage
 from rx_agent.replay import ReplayLog
@@ -28,33 +30,49 @@ class Run(Hub[AgentEvent]):
       ``asyncio.shield`` it if it is to go on.
     - ``async for event in run``: the events; leaving the loop early aborts the run. The provider's stream is
       read only as fast as the loop body takes the events.
+
+    The last two signal :class:`RxAgentError` inside a coroutine listener, tool or hook of the run's own agent
+    while it is active: they would wait for themselves.
     """
 
-    def __init__(self, abort: Callable[[], None], settle: Callable[[], Any]) -> None:
+    def __init__(
+        self, abort: Callable[[], None], settle: Callable[[], Any], inside: Callable[[], bool]
+    ) -> None:
         super().__init__()
+        self._inside = inside
         self._log = ReplayLog()
         self._abort = abort
         self._settle = settle
         self._end: AgentEndEvent | None = None
         self._readers: list[_Reader] = []
+        self._lock = threading.Lock()
 
     # --- fed by the agent ----------------------------------------------------------------------------------
 
     def record(self, event: AgentEvent) -> None:
         """Remembers ``event`` and tells it to the run's observers."""
-        self._log.append(event)
+        with self._lock:  # a subscriber from another thread hears of each event once: from the log or live
+            self._log.append(event)
+            observers = self._observers
         if isinstance(event, AgentEndEvent):
             self._end = event
-        self.next(event)
+        self._tell(observers, event)
 
     # --- an observable -------------------------------------------------------------------------------------
 
     def _subscribe_core(
         self, observer: abc.ObserverBase[AgentEvent], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
-        for event in self._log:
-            observer.on_next(event)
-        return super()._subscribe_core(observer, scheduler)
+        catching_up = CatchUp(observer)
+        with self._lock:
+            past = iter(self._log)
+            live = super()._subscribe_core(catching_up, scheduler)
+        try:
+            catching_up.tell(past)
+        except BaseException:
+            live.dispose()
+            raise
+        return live
 
     def dispose(self) -> None:
         """Aborts the run if it is active; else does nothing."""
@@ -90,11 +108,22 @@ class Run(Hub[AgentEvent]):
     def __await__(self) -> Generator[Any, None, AgentEndEvent]:
         return self._result().__await__()
 
+    def _refuse_inside(self) -> None:
+        if not self.done and self._inside():
+            raise RxAgentError(
+                "awaiting a run inside a listener, tool or hook of its own agent would wait for itself; await it "
+                "elsewhere, or start a task for it"
+            )
+
     async def _result(self) -> AgentEndEvent:
+        self._refuse_inside()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
 
-        subscription = self.subscribe(on_completed=lambda: hop(loop, settle, ended))
+        def wake() -> None:
+            hop(loop, settle, ended)
+
+        subscription = self.subscribe(on_completed=wake)
         try:
             await ended
             await self._settle()
@@ -111,6 +140,7 @@ class Run(Hub[AgentEvent]):
         return self._iterate()
 
     async def _iterate(self) -> AsyncIterator[AgentEvent]:
+        self._refuse_inside()
         reader = _Reader(asyncio.get_running_loop())
         self._readers.append(reader)
         subscription = self.subscribe(reader.put, on_completed=reader.end)

@@ -10,16 +10,19 @@ subscribed while some other pipeline runs on it, and lose it if that pipeline ra
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC
 from typing import Any, TypeVar, cast
 
 import reactivex
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable
-from reactivex.scheduler import ImmediateScheduler, TrampolineScheduler
+from reactivex import Observable, abc, typing
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.scheduler import ImmediateScheduler
+from reactivex.scheduler.scheduler import Scheduler
 
-from rx_agent.reporting import report
+from rx_agent.reporting import as_exception, report
 
 T = TypeVar("T")
 
@@ -41,6 +44,27 @@ def guarded(subscription: abc.DisposableBase, what: str) -> abc.DisposableBase:
     return Disposable(dispose)
 
 
+def contained(make: Callable[[], Observable[T]], what: str) -> Observable[T]:
+    """What ``make()`` gives, made and subscribed at each subscription; whatever that raises is ``on_error``.
+
+    ``reactivex.defer`` for users' code: a ``BaseException`` (a ``CancelledError``, say) would pass through it and
+    leave the run waiting for ever.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        try:
+            return make().subscribe(
+                observer.on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+            )
+        except BaseException as error:
+            observer.on_error(as_exception(error, what))
+            return Disposable()
+
+    return Observable(subscribe)
+
+
 class _Emission(Observable[T]):
     """A few items at once. ``sequence`` passes them on without the cost of a subscription."""
 
@@ -60,6 +84,60 @@ class _Emission(Observable[T]):
 def emit(*items: T) -> Observable[T]:
     """``items`` at once, in this instant, on this stack."""
     return _Emission(items)
+
+
+class _Trampoline(Scheduler):
+    """Runs what is scheduled on it one after another, on the thread that finds it idle. Knows no time.
+
+    RxPY's own looks for more work and goes idle in two steps; what another thread schedules between the two is
+    never run. Here both happen under one lock.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._actions: deque[Callable[[], object]] = deque()
+        self._busy = False
+
+    def schedule(self, action: abc.ScheduledAction[Any], state: Any = None) -> abc.DisposableBase:
+        subscription = SingleAssignmentDisposable()
+
+        def work() -> None:
+            if not subscription.is_disposed:
+                self.invoke_action(action, state)
+
+        with self._lock:
+            self._actions.append(work)
+            if self._busy:
+                return subscription
+            self._busy = True
+        try:
+            while (due := self._next()) is not None:
+                due()
+        except BaseException:
+            # Whoever raised has torn this sequence down; what was scheduled behind it is void.
+            with self._lock:
+                self._actions.clear()
+                self._busy = False
+            raise
+        return subscription
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            if self._actions:
+                return self._actions.popleft()
+            self._busy = False
+            return None
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: abc.ScheduledAction[Any], state: Any = None
+    ) -> abc.DisposableBase:
+        raise NotImplementedError("sequences have no time of their own")
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: abc.ScheduledAction[Any], state: Any = None
+    ) -> abc.DisposableBase:
+        raise NotImplementedError("sequences have no time of their own")
 
 
 class _Step:
@@ -122,7 +200,7 @@ def sequence(
         pinned = (_Step(step, scheduler, unless) for step in _until(steps(), unless))
         joined = reactivex.concat_with_iterable(cast("Iterable[Observable[T]]", pinned))
         # `subscribe` would wrap the observer, which is wrapped already, once more: a cost at every delta.
-        return joined._subscribe_core(observer, TrampolineScheduler())  # pyright: ignore[reportPrivateUsage]
+        return joined._subscribe_core(observer, _Trampoline())  # pyright: ignore[reportPrivateUsage]
 
     return Observable(subscribe)
 

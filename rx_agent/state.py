@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from rx_agent.events import (
@@ -17,7 +18,7 @@ from rx_agent.events import (
     TurnEndEvent,
     TurnStartEvent,
 )
-from rx_agent.messages import AgentMessage, AssistantMessage
+from rx_agent.messages import AgentMessage, AssistantMessage, ToolResultMessage
 from rx_agent.models import Model, ThinkingLevel
 from rx_agent.sequences import AppendOnly
 from rx_agent.tools import Tool
@@ -27,10 +28,7 @@ OPERATION_ABORTED = "Operation aborted"
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """A snapshot. The first four and ``messages`` are what the user assigns; events change the rest.
-
-    ``pending_tool_calls`` are the ids of calls that are being worked on.
-    """
+    """A snapshot. The first four and ``messages`` are what the user assigns; events change the rest."""
 
     system_prompt: str
     model: Model
@@ -38,16 +36,38 @@ class AgentState:
     tools: tuple[Tool, ...] = ()
     messages: AppendOnly[AgentMessage] = field(default_factory=AppendOnly[AgentMessage])
     is_streaming: bool = False
-    pending_tool_calls: frozenset[str] = frozenset()
+    calls_in_progress: tuple[str, ...] = ()
+    """Their ids; one that a careless model used twice stands here twice."""
     error_message: str | None = None
     streaming_event: MessageStartEvent | MessageUpdateEvent | None = field(
         default=None, repr=False, compare=False
     )
 
     @property
+    def pending_tool_calls(self) -> frozenset[str]:
+        """The ids of the calls that are being worked on."""
+        return frozenset(self.calls_in_progress)
+
+    @property
     def streaming_message(self) -> AgentMessage | None:
         """The message that is arriving, as it was at this snapshot, made when read."""
         return self.streaming_event.message if self.streaming_event else None
+
+
+def all_answered(messages: AppendOnly[AgentMessage]) -> AppendOnly[AgentMessage]:
+    """``messages`` up to the last answer whose calls lack results; all of them if none lacks any."""
+    results: Counter[str] = Counter()
+    for place in range(len(messages) - 1, -1, -1):
+        match messages[place]:
+            case ToolResultMessage(tool_call_id=id):
+                results[id] += 1
+            case AssistantMessage() as answer:
+                failed = answer.stop_reason in ("error", "aborted")
+                open_ = Counter(call.id for call in answer.tool_calls) - results
+                return AppendOnly(messages[:place]) if open_ and not failed else messages
+            case _:
+                pass
+    return messages
 
 
 def reduce(state: AgentState, event: AgentEvent) -> AgentState:
@@ -63,9 +83,12 @@ def reduce(state: AgentState, event: AgentEvent) -> AgentState:
         case MessageEndEvent():
             return replace(state, streaming_event=None, messages=state.messages.plus(event.message))
         case ToolExecutionStartEvent():
-            return replace(state, pending_tool_calls=state.pending_tool_calls | {event.tool_call_id})
+            return replace(state, calls_in_progress=(*state.calls_in_progress, event.tool_call_id))
         case ToolExecutionEndEvent():
-            return replace(state, pending_tool_calls=state.pending_tool_calls - {event.tool_call_id})
+            left = list(state.calls_in_progress)
+            if event.tool_call_id in left:
+                left.remove(event.tool_call_id)
+            return replace(state, calls_in_progress=tuple(left))
         case TurnEndEvent() if event.message.error_message:
             return replace(state, error_message=event.message.error_message)
         case AgentStartEvent():
@@ -73,7 +96,7 @@ def reduce(state: AgentState, event: AgentEvent) -> AgentState:
                 state,
                 is_streaming=True,
                 streaming_event=None,
-                pending_tool_calls=frozenset(),
+                calls_in_progress=(),
                 error_message=None,
             )
         case AgentEndEvent():
@@ -81,7 +104,7 @@ def reduce(state: AgentState, event: AgentEvent) -> AgentState:
                 state,
                 is_streaming=False,
                 streaming_event=None,
-                pending_tool_calls=frozenset(),
+                calls_in_progress=(),
                 error_message=state.error_message or _cut_short(state, event),
             )
         case TurnStartEvent() | TurnEndEvent() | ToolExecutionUpdateEvent():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from rx_agent.hooks import (
     expect,
 )
 from rx_agent.messages import AssistantMessage, ToolCall, ToolResult
+from rx_agent.reporting import as_exception, reason_of
 from rx_agent.sequencing import IMMEDIATE, emit, sequence
 from rx_agent.tools import Tool, ToolContext, ToolEmission, ToolExecutionMode
 
@@ -49,16 +50,36 @@ class Outcome:
 
 def error_outcome(error: Exception | str, *, terminate: bool | None = None) -> Outcome:
     """An error result that shows the model what ``error`` says."""
-    text = error if isinstance(error, str) else str(error) or type(error).__name__
+    text = error if isinstance(error, str) else reason_of(error)
     return Outcome(ToolResult(content=text, terminate=terminate), is_error=True)
+
+
+def one_by_one(message: AssistantMessage, tools: Sequence[Tool], mode: ToolExecutionMode) -> bool:
+    """Whether the calls of ``message`` are worked off one after another: a single tool of mode ``sequential`` makes
+    its whole batch so, and so are the refusals of an answer that was cut off by its length.
+    """
+    return (
+        message.stop_reason == "length"
+        or mode is ToolExecutionMode.SEQUENTIAL
+        or any(
+            tool.execution_mode is ToolExecutionMode.SEQUENTIAL
+            for call in message.tool_calls
+            if (tool := tool_named(call.name, tools)) is not None
+        )
+    )
+
+
+def tool_named(name: str, tools: Sequence[Tool]) -> Tool | None:
+    """The tool of that name, if there is one."""
+    return next((tool for tool in tools if tool.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolBatch:
     """The calls of ``message`` and all that working them off takes.
 
-    ``open_`` is the run's fold: the batch marks there what no event tells (that a tool's body was entered, and
-    that results follow their calls one by one). Once ``scope`` is cut, nothing further of it starts.
+    ``open_`` is the run's fold: the batch marks there what no event tells, that a tool's body was entered. Once
+    ``scope`` is cut, nothing further of it starts.
     """
 
     message: AssistantMessage
@@ -66,7 +87,6 @@ class ToolBatch:
     open_: Brackets
     scope: TurnScope
     hooks: Hooks
-    tool_execution: ToolExecutionMode
     max_concurrency: int | None
     signal: AbortSignal
     deps: Any
@@ -83,11 +103,7 @@ class ToolBatch:
         """
         if self.message.stop_reason == "length":
             return self._each(self._refuse_truncated)
-        if self.tool_execution is ToolExecutionMode.SEQUENTIAL or any(
-            tool.execution_mode is ToolExecutionMode.SEQUENTIAL
-            for call in self.message.tool_calls
-            if (tool := self._tool(call)) is not None
-        ):
+        if self.open_.sequential:
             return self._each(self._one_call)
         return sequence(self._in_parallel, unless=self._cut)
 
@@ -104,7 +120,6 @@ class ToolBatch:
         self, work: Callable[[CallProgress], Iterator[Observable[AgentEvent]]]
     ) -> Observable[AgentEvent]:
         def steps() -> Iterator[Observable[AgentEvent]]:
-            self.open_.sequential = True
             for progress in self.open_.calls:
                 yield _start(progress)
                 yield from work(progress)
@@ -161,9 +176,6 @@ class ToolBatch:
         return emit(MessageStartEvent(message), MessageEndEvent(message))
 
     # --- one execution -------------------------------------------------------------------------------------
-
-    def _tool(self, call: ToolCall) -> Tool | None:
-        return next((tool for tool in self.context.tools if tool.name == call.name), None)
 
     def _execution(self, progress: CallProgress, check: _Check) -> Observable[AgentEvent]:
         """The body's partial results, then its end after ``after_tool_call``."""
@@ -232,7 +244,7 @@ class _Check:
     def __init__(self, batch: ToolBatch, progress: CallProgress) -> None:
         self.batch = batch
         self.call = progress.call
-        self.tool = batch._tool(progress.call)  # pyright: ignore[reportPrivateUsage]
+        self.tool = tool_named(progress.call.name, batch.context.tools)
         self.args: dict[str, Any] = {}
         self.refused: Outcome | None = None
 
@@ -244,13 +256,14 @@ class _Check:
         try:
             if self.call.invalid_arguments is not None:
                 raise ToolArgumentsError(
-                    f'The arguments of "{self.call.name}" are not a JSON object. '
+                    f'The arguments of "{self.call.name}" are not a JSON object (or are nested deeper than 100 '
+                    "levels). "
                     "Call it again with valid JSON. "
                     f"Received: {self.call.invalid_arguments[:2000]}"
                 )
             self.args = self.tool.validated(self.call.arguments)
-        except Exception as error:
-            self.refused = error_outcome(error)
+        except BaseException as error:
+            self.refused = error_outcome(as_exception(error, f"the validation of {self.call.name}"))
             return
         hook = self.batch.hooks.before_tool_call
         if hook is None:

@@ -48,6 +48,8 @@ OnPayload: TypeAlias = Callable[[dict[str, Any]], Any]
 """May change the payload in place or return another; may also return an awaitable or an observable of it."""
 OnResponse: TypeAlias = Callable[[ProviderResponse], Any]
 Transport: TypeAlias = Literal["sse", "auto"]
+CacheRetention: TypeAlias = Literal["none", "short", "long"]
+"""How long a provider shall keep a prompt in its cache: not at all, minutes, or an hour and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,10 @@ class StreamOptions:
 
     ``api_key`` never shows in ``repr``. ``max_retry_delay_ms``: the longest ``Retry-After`` that is waited for
     (milliseconds; 0 waits for any). ``tool_choice``: ``"auto"``, ``"none"``, ``"required"`` or a tool's name.
-    ``extra_body`` is merged into the payload last. ``ready`` is backpressure: an HTTP pump awaits what it
-    returns (None: go on) before it reads the next piece. ``tasks`` owns the asyncio tasks a provider starts.
+    ``session_id`` names the conversation, for APIs that cache or route by it. ``cache_retention`` counts where
+    caching is asked for in the request. ``extra_body`` is merged into the payload last. ``ready`` is
+    backpressure: an HTTP pump awaits what it returns (None: go on) before it reads the next piece. ``tasks`` owns
+    the asyncio tasks that a provider starts.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -78,6 +82,7 @@ class StreamOptions:
     temperature: float | None = None
     tool_choice: str | None = None
     session_id: str | None = None
+    cache_retention: CacheRetention = "short"
     transport: Transport = "auto"
     max_retries: int = 2
     max_retry_delay_ms: int = 60_000

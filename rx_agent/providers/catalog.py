@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rx_agent.errors import ConfigurationError
 from rx_agent.models import Model
@@ -36,11 +36,19 @@ class Vendor:
     """The name under which models and profiles go, where it is not the table's own."""
 
 
-_OPENAI = Vendor("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini", provider="openai")
+_OPENAI = Vendor(
+    "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini", api="openai_responses", provider="openai"
+)
 
 _VENDORS: dict[str, Vendor] = {
+    "anthropic": Vendor(
+        "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5", api="anthropic"
+    ),
     "openai": _OPENAI,
-    "openai-chat": _OPENAI,
+    "openai-chat": replace(_OPENAI, api="openai_chat"),
+    "google": Vendor(
+        "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", "gemini-2.5-flash", api="google"
+    ),
     "openrouter": Vendor("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5-mini"),
     "groq": Vendor("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
     "mistral": Vendor("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),

@@ -45,8 +45,11 @@ from rx_agent.providers.retry import (
 )
 from rx_agent.providers.sse import SseReader
 from rx_agent.providers.stream_decoder import MalformedEventError
+from rx_agent.reporting import reason_of
 
 MAX_ERROR_BODY = 64 * 1024
+ERROR_BODY_PATIENCE = 5.0
+"""Seconds for the body of an error response, which is only its explanation."""
 LATE = 1.05
 """Idle timers are moved only once 5 % of their time has passed, and so may fire that much late: a timer is
 not re-armed at every piece."""
@@ -127,6 +130,11 @@ def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
         return False
 
 
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class _Attempt:
     """One request and its response."""
 
@@ -144,6 +152,7 @@ class _Attempt:
         """Stays true where the observer raised."""
         self.leaving = False
         """The exchange is over and the connection is being closed."""
+        self.told_end = False
         self.waiting_for: Wait = "first_byte"
         self.decoder = exchange.decoder()
 
@@ -157,8 +166,11 @@ class _Attempt:
         except Exception as error:
             if self.emitting:
                 raise  # an observer's own exception, which is reported as such
-            text = f"{type(error).__name__}: {error}"
-            failure = Failure(self.exchange.target.redact(f"The request broke off: {text}"))
+            failure = self._broke_off(error)
+        except asyncio.CancelledError as error:
+            if self.emitting or self.disposed or _being_cancelled():
+                raise
+            failure = self._broke_off(error)  # of something that a hook or the network looked at
         finally:
             self.leaving = True
         if self.disposed:
@@ -166,9 +178,22 @@ class _Attempt:
         if failure is not None and failure.retryable and not self.decoder.started:
             self.observer.on_error(RetryableFailure(failure))
             return
-        if failure is not None and not self._emit(self.decoder.break_off(failure)):
+        if failure is not None and not self.told_end and not self._emit(self._closing(failure)):
             return
         self.observer.on_completed()
+
+    def _broke_off(self, error: BaseException) -> Failure:
+        text = f"{type(error).__name__}: {reason_of(error)}"
+        return Failure(self.exchange.target.redact(f"The request broke off: {text}"))
+
+    def _closing(self, failure: Failure) -> list[AssistantMessageEvent]:
+        if not self.decoder.ended:
+            try:
+                return self.decoder.break_off(failure)
+            except Exception as error:
+                failure = self._broke_off(error)
+        # It broke in its very last step: what came stands, what it counted is not to be had.
+        return self.decoder.abandon(failure)
 
     async def _exchange_once(self) -> None:
         wire, body = await self.exchange.prepared(self.scheduler)
@@ -238,6 +263,7 @@ class _Attempt:
             watch.reschedule(None if deadline is None else deadline + loop.time() - asked)
         is_page = headers.get("content-type", "").startswith("text/html")
         if not response.is_success or is_page:
+            watch.reschedule(None)
             body = await self._error_body(response)
             failure = http_failure(response.status_code, headers, body, exchange.target)
             if response.is_success:
@@ -252,9 +278,10 @@ class _Attempt:
         body = b""
         pieces = response.aiter_bytes()
         try:
-            while len(body) < MAX_ERROR_BODY and (piece := await anext(pieces, None)) is not None:
-                body += piece
-        except httpx.HTTPError:
+            async with asyncio.timeout(ERROR_BODY_PATIENCE):
+                while len(body) < MAX_ERROR_BODY and (piece := await anext(pieces, None)) is not None:
+                    body += piece
+        except (httpx.HTTPError, TimeoutError):
             pass  # the status alone tells enough; a broken body must not hide it
         finally:
             await self._leave(pieces)
@@ -334,6 +361,7 @@ class _Attempt:
     def _emit(self, events: list[AssistantMessageEvent]) -> bool:
         """Whether anybody still listens afterwards."""
         if self.decoder.ended:
+            self.told_end = self.told_end or bool(events)
             events = [_redacted(event, self.exchange.target) for event in events]
         self.emitting = True
         on_next = self.observer.on_next
@@ -346,7 +374,7 @@ class _Attempt:
 
     def _network(self, error: httpx.HTTPError) -> Failure:
         refused = isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
         return network_failure(reason, self.exchange.target, started=self.decoder.started, unsendable=refused)
 
     def _timed_out(self) -> Failure:

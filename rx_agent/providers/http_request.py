@@ -15,6 +15,7 @@ from rx_agent.providers.base import Context, StreamOptions
 from rx_agent.providers.http_errors import Failure, Target, missing_key, secrets_in
 from rx_agent.providers.stream_decoder import StreamDecoder
 from rx_agent.providers.wire_json import WirePayload, wire_json
+from rx_agent.reporting import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,10 @@ class Exchange:
             if task is not None and task.cancelling():
                 raise
             raise BrokenError(Failure(f"The {name} hook was cancelled from inside")) from error
-        except Exception as error:
-            reason = f"The {name} hook raised {type(error).__name__}: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            reason = f"The {name} hook raised {type(error).__name__}: {reason_of(error)}"
             raise BrokenError(Failure(self.target.redact(reason))) from error
 
 

@@ -10,7 +10,10 @@ from rx_agent.errors import ConfigurationError
 from rx_agent.models import Model
 from rx_agent.providers.base import StreamFunction
 
-_LAZY: dict[str, str] = {"openai_chat": "rx_agent.providers.openai_chat:stream"}
+_LAZY: dict[str, str] = {
+    api: f"rx_agent.providers.{api}:stream"
+    for api in ("anthropic", "google", "openai_chat", "openai_responses")
+}
 _LOADED: dict[str, StreamFunction] = {}
 
 

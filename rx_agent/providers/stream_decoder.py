@@ -79,6 +79,11 @@ class StreamDecoder(ABC):
         )
         return events
 
+    def abandon(self, failure: Failure) -> list[AssistantMessageEvent]:
+        """The closing events of a decoder that broke in its closing: the blocks as they are, and ``failure``."""
+        self.ended = True
+        return [*self.begin(), self.builder.error(failure.text, kind=failure.kind)]
+
     def begin(self) -> list[AssistantMessageEvent]:
         """The ``start`` event, the first time."""
         if self.started:

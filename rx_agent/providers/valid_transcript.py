@@ -47,6 +47,7 @@ def valid_transcript(messages: Iterable[Message], *, merge_users: bool = False) 
     - Results move right behind the message that called, into the order of its calls. A result belongs to
       the nearest message before it that made a call of that id (some servers use ids again). A second
       result to one call and a result to no call are left out; a call without a result gets an error result.
+    - A call id that was used before gets a number behind it, in call and result: ids are unique.
     - Empty text and thinking blocks are left out, and so are user and assistant messages that are empty then.
     - Lone surrogates become U+FFFD, split pairs are joined.
     - ``merge_users`` joins adjacent user messages, for APIs whose roles must alternate.
@@ -86,20 +87,57 @@ def valid_transcript(messages: Iterable[Message], *, merge_users: bool = False) 
                 asked[-1] = _Asked(merged)
             else:
                 asked.append(_Asked(clean))
-    return [message for owner in asked for message in _with_results(owner)]
+    taken: set[str] = set()
+    return [message for owner in asked for message in _with_results(owner, taken)]
 
 
-def _with_results(owner: _Asked) -> Sequence[Message]:
+def _with_results(owner: _Asked, taken: set[str]) -> Sequence[Message]:
     message = owner.message
     if not isinstance(message, AssistantMessage) or not owner.results:
         return (message,)
+    ids = tuple(_free_id(call.id, taken) for call in message.tool_calls)
+    message = _numbered(message, ids)
     return (
         message,
         *(
-            result or missing_result(call, message.timestamp)
+            _answering(result, call.id) if result else missing_result(call, message.timestamp)
             for call, result in zip(message.tool_calls, owner.results, strict=True)
         ),
     )
+
+
+def _free_id(id: str, taken: set[str]) -> str:
+    free, number = id, 1
+    while free in taken:
+        number += 1
+        free = f"{id}_{number}"
+    taken.add(free)
+    return free
+
+
+_NUMBERED: IdentityCache[Any] = IdentityCache()
+"""Messages whose ids were used before, by their new ids."""
+
+
+def _numbered(message: AssistantMessage, ids: tuple[str, ...]) -> AssistantMessage:
+    if all(call.id == id for call, id in zip(message.tool_calls, ids, strict=True)):
+        return message
+
+    def make() -> AssistantMessage:
+        free = iter(ids)
+        content = tuple(
+            block.model_copy(update={"id": next(free)}) if isinstance(block, ToolCall) else block
+            for block in message.content
+        )
+        return message.model_copy(update={"content": content})
+
+    return _NUMBERED.get(message, ids, make)
+
+
+def _answering(result: ToolResultMessage, id: str) -> ToolResultMessage:
+    if result.tool_call_id == id:
+        return result
+    return _NUMBERED.get(result, id, lambda: result.model_copy(update={"tool_call_id": id}))
 
 
 def missing_result(call: ToolCall, timestamp: int = 0) -> ToolResultMessage:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import typing
 from collections.abc import AsyncIterable, Awaitable, Callable
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any, cast
 
 from reactivex import Observable
@@ -79,7 +80,7 @@ def evaluated(function: Any, name: str, annotation: Any) -> Any:
     """
     inner = inspect.unwrap(implementation(function))
     known = getattr(inner, "__globals__", {})
-    nonlocals = dict(inspect.getclosurevars(inner).nonlocals) if inspect.isfunction(inner) else {}
+    nonlocals = _closed_over(inner) if inspect.isfunction(inner) else {}
 
     def carrier() -> None: ...
 
@@ -94,6 +95,18 @@ def evaluated(function: Any, name: str, annotation: Any) -> Any:
             if frame is None:
                 raise
             local = {**frame.f_locals, **_NAMESPACE, **nonlocals}
+
+
+def _closed_over(function: FunctionType) -> dict[str, Any]:
+    """The variables of enclosing functions that ``function`` uses and that have a value yet.
+
+    A tool often speaks of the agent that it is about to be given to; ``inspect.getclosurevars`` raises for that.
+    """
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # still empty
+            found[name] = cell.cell_contents
+    return found
 
 
 def _next_outside(frame: FrameType | None) -> FrameType | None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 from reactivex import Observable
 
 from rx_agent.errors import ToolArgumentsError, ToolDefinitionError
+from rx_agent.reporting import reason_of
 from rx_agent.tools.context import ToolContext
 from rx_agent.tools.execution import ToolEmission, execution
 from rx_agent.tools.problems import Misfit, arguments_error
@@ -87,7 +88,7 @@ class Tool:
             try:
                 prepared = self.prepare_arguments(prepared)
             except Exception as error:
-                reason = str(error) or type(error).__name__
+                reason = reason_of(error)
                 raise arguments_error(self.name, [f"could not be prepared: {reason}"], arguments) from error
         if not isinstance(cast(Any, prepared), dict):
             problem = f"must be a JSON object, not {type(prepared).__name__}"
@@ -99,7 +100,7 @@ class Tool:
         except ToolArgumentsError:
             raise
         except Exception as error:  # a validator of the user's own that raises something else
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {reason_of(error)}"
             raise arguments_error(self.name, [f"could not be validated: {reason}"], arguments) from error
 
     def run(self, args: dict[str, Any], context: ToolContext[Any]) -> Observable[ToolEmission]:

@@ -29,6 +29,7 @@ from rx_agent.asyncio_edge import (
 )
 from rx_agent.errors import ToolTimeoutError
 from rx_agent.messages import ToolResult
+from rx_agent.reporting import as_exception
 from rx_agent.sequencing import guarded
 from rx_agent.tools.context import ToolContext
 from rx_agent.tools.results import to_result
@@ -228,8 +229,12 @@ def execution(
         own_context = context.bound(running.announce, running.signal)
         body = SerialDisposable()
         running.own(body)
-        started = start(own_context).subscribe(running.put_next, running.put_error, scheduler=on)
-        body.disposable = guarded(started, f"tool {tool_name!r}")
+        try:
+            started = start(own_context).subscribe(running.put_next, running.put_error, scheduler=on)
+        except BaseException as error:
+            running.put_error(as_exception(error, f"tool {tool_name!r}"))
+        else:
+            body.disposable = guarded(started, f"tool {tool_name!r}")
         # Behind the body, so that one that ends right on time has not taken longer.
         if timeout is not None and not running.ended:
 

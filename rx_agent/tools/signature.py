@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails, PydanticUndefined
 
 from rx_agent.errors import ToolDefinitionError
+from rx_agent.reporting import reason_of
 from rx_agent.tools.callables import docstring_of, evaluated, kind_of, signature_of
 from rx_agent.tools.context import ToolContext
 from rx_agent.tools.docs import docs_of
@@ -161,7 +162,7 @@ def _build(fields: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], Sche
 
 
 def _first_sentence(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
+    return reason_of(error).splitlines()[0].partition(". ")[0].rstrip(".")
 
 
 # --- checking ----------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ def test_ids_may_hold_colons_and_slashes():
 
 def test_openai_goes_by_both_of_its_names():
     assert resolve_model("openai-chat:gpt-x").provider == "openai"
-    assert resolve_model("openai:gpt-x") == resolve_model("openai-chat:gpt-x")
+    assert resolve_model("openai-chat:gpt-x").api == "openai_chat"
+    assert resolve_model("openai:gpt-x").api == "openai_responses"
 
 
 def test_a_provider_without_an_id_means_its_default():

@@ -45,7 +45,9 @@ def body(
 
 
 def own(*content: Any, provider: str = "openai", id: str = "m") -> AssistantMessage:
-    return AssistantMessage(content=content, provider=provider, model=id, stop_reason="tool_use")
+    return AssistantMessage(
+        content=content, api="openai_chat", provider=provider, model=id, stop_reason="tool_use"
+    )
 
 
 PNG = ImageContent(data="QUJD", mime_type="image/png")
@@ -113,6 +115,11 @@ def test_thinking_stays_at_home():
         {"role": "assistant", "content": "4"}
     ]
     assert body(own(ThinkingContent(thinking="hm")))["messages"] == []
+
+
+def test_what_another_model_thought_is_told_as_text():
+    thought = own(ThinkingContent(thinking="hm"), TextContent(text="4"), id="other")
+    assert body(thought)["messages"] == [{"role": "assistant", "content": "hm\n\n4"}]
 
 
 def test_thinking_goes_back_to_those_who_want_it_and_only_to_the_model_that_thought():

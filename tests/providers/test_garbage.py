@@ -18,6 +18,7 @@ from rx_agent.providers.openai_chat.decoder import ChatDecoder
 from rx_agent.providers.sse import SseReader
 from rx_agent.providers.stream_decoder import MalformedEventError
 from tests.providers.loopback import (
+    FOREVER,
     Answer,
     ChatServer,
     body,
@@ -157,3 +158,31 @@ def test_six_thousand_mutated_streams_each_end_in_a_message():
         assert events[-1].message.stop_reason is not None, seed
         assert all(event.partial is not None for event in events[:-1]), seed
         events[-1].message.model_dump()
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (503, "overloaded"), (400, "invalid_request")])
+@pytest.mark.parametrize("said", [b"", b'{"error": {"message": "go aw'])
+def test_a_status_is_told_although_its_explanation_never_ends(
+    status: int, kind: str, said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rx_agent.providers.http_pump.ERROR_BODY_PATIENCE", 0.1)
+    got = answered(Answer([said, FOREVER], status))
+    assert got.error_kind == kind
+    assert str(status) in (got.error_message or "")
+
+
+@pytest.mark.parametrize("count", [10**400, -5, 1.5, "many", True, 2**60])
+def test_token_counts_that_are_none_cost_no_answer(count: Any) -> None:
+    counts = {"prompt_tokens": count, "completion_tokens": 3}
+    got = answered(body(sse(*text("Hello"), *finish("stop"), {"choices": [], "usage": counts})))
+    assert (got.text, got.stop_reason, got.usage.output) == ("Hello", "stop", 3)
+
+
+def test_a_decoder_that_breaks_in_its_very_last_step_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: ChatDecoder) -> None:
+        raise OverflowError("too many tokens")
+
+    monkeypatch.setattr(ChatDecoder, "usage", broken)
+    got = answered(body(WHOLE))
+    assert (got.text, got.stop_reason) == ("Hello", "error")
+    assert "OverflowError: too many tokens" in (got.error_message or "")

@@ -83,15 +83,18 @@ def test_results_of_no_call_and_second_results_are_left_out():
 def test_ids_that_a_server_uses_again_belong_to_the_message_before():
     one, two = calls("0", text="one"), calls("0", text="two")
     messages = [one, result("0", "a"), two, result("0", "b")]
-    assert valid_transcript(messages) == messages
+    numbered = [one, result("0", "a"), calls("0_2", text="two"), result("0_2", "b")]
+    assert valid_transcript(messages) == numbered
+    for once, again in zip(valid_transcript(messages), valid_transcript(messages), strict=True):
+        assert once is again
 
 
 def test_two_calls_of_one_id_in_one_message_get_a_result_each():
     asked = calls("1", "1")
     assert valid_transcript([asked, result("1", "a"), result("1", "b")]) == [
-        asked,
+        calls("1", "1_2"),
         result("1", "a"),
-        result("1", "b"),
+        result("1_2", "b"),
     ]
 
 

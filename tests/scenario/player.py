@@ -28,6 +28,7 @@ from rx_agent import (
     tool_from_schema,
 )
 from rx_agent.message_builder import MessageBuilder
+from rx_agent.messages import ToolResult
 from tests.scenario.hooks import CONVERSIONS, hook_scripts
 from tests.scenario.scripts import Script, observed, response_script, tool_script
 from tests.scenario.vocabulary import (
@@ -156,14 +157,20 @@ class Player:
                     "args": copied(args),
                 }
             )
-            return (yield from tool_script(tool, context, self.world.later))
+            try:
+                return (yield from tool_script(tool, context, self.world.later))
+            except Exception:
+                if stubborn and context.signal.aborted:
+                    return ToolResult()  # told to nobody, and reported elsewhere; the trace has no place for it
+                raise
 
+        stubborn = tool.get("ignores_abort", False)
         mode = tool.get("execution_mode")
         return tool_from_schema(
             tool["name"],
             f"The tool {tool['name']}",
             tool.get("parameters", {"type": "object", "properties": {}}),
-            self.world.function(body, stubborn=tool.get("ignores_abort", False)),
+            self.world.function(body, stubborn=stubborn),
             execution_mode=mode and ToolExecutionMode(mode),
         )
 

@@ -203,6 +203,17 @@ def test_the_context_is_not_part_of_the_schema() -> None:
         assert list(properties(function)) == ["a"]
 
 
+def test_a_tool_may_speak_of_what_is_only_made_afterwards():
+    @tool
+    def shout(text: str) -> str:
+        """Shouts."""
+        return later.upper() + text
+
+    later = "hey "
+    assert shout(text="you") == "HEY you"
+    assert shout.parameters["required"] == ["text"]
+
+
 def test_types_defined_inside_a_function_are_found() -> None:
     class Local(BaseModel):
         n: int

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from rx_agent.models import ThinkingLevel
+from rx_agent.providers.call_ids import wire_call_id
 
 ReasoningReplay: TypeAlias = Literal["none", "reasoning_content", "reasoning_details"]
 
@@ -32,12 +31,12 @@ _MINIMAL_TO_XHIGH: Mapping[ThinkingLevel, str] = {
 
 def short_id(id: str) -> str:
     """``id``, or a digest of it where it is longer than the 40 characters that OpenAI takes."""
-    return id if 0 < len(id) <= 40 else "call_" + hashlib.sha256(id.encode()).hexdigest()[:24]
+    return wire_call_id(id, r"(?s:.{1,40})", 24, "call_")
 
 
 def nine_letters(id: str) -> str:
     """``id``, or a digest of it where it is not the nine letters and digits that Mistral takes."""
-    return id if re.fullmatch(r"[A-Za-z0-9]{9}", id) else hashlib.sha256(id.encode()).hexdigest()[:9]
+    return wire_call_id(id, r"[A-Za-z0-9]{9}", 9)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,11 @@ from rx_agent.messages import (
 from rx_agent.models import Model, ThinkingLevel
 from rx_agent.providers.base import Context, StreamOptions, ToolSpec
 from rx_agent.providers.openai_chat.profiles import Profile, profile_of
-from rx_agent.providers.valid_transcript import valid_transcript
+from rx_agent.providers.transcript import made_by, transcript_for
 from rx_agent.providers.wire_json import IdentityCache, WirePayload, wire_json
 
 NO_OUTPUT = "(no output)"
 SEE_IMAGES = "(see the images below)"
-NO_IMAGES = "(an image was here; this model takes none)"
 AFTER_TOOLS = "I have seen the results of the tools."
 
 
@@ -99,7 +98,7 @@ def _messages(model: Model, context: Context, profile: Profile) -> list[bytes]:
             wire.append(wire_json({"role": "user", "content": [text, *images]}))
             images.clear()
 
-    for message in valid_transcript(context.messages):
+    for message in transcript_for(model, context.messages):
         if after_tool and not isinstance(message, ToolResultMessage):
             if images:
                 flush_images()
@@ -116,31 +115,29 @@ def _messages(model: Model, context: Context, profile: Profile) -> list[bytes]:
 
 
 def _encoder(model: Model, profile: Profile) -> Callable[[Message], _Wire]:
-    sees = "image" in model.input
-    variant = (model.provider, model.id, sees)
+    variant = (model.api, model.provider, model.id)
 
     def make(message: Message) -> _Wire:
         match message:
             case UserMessage():
-                return _Wire(wire_json({"role": "user", "content": _content(message.content, sees)}))
+                return _Wire(wire_json({"role": "user", "content": _content(message.content)}))
             case AssistantMessage():
-                own = message.provider == model.provider and message.model == model.id
-                return _Wire(_assistant(message, profile, own))
+                return _Wire(_assistant(message, profile, made_by(message, model)))
             case ToolResultMessage():
-                return _result(message, profile, sees)
+                return _result(message, profile)
 
     return lambda message: _MADE.get(message, variant, lambda: make(message))
 
 
-def _content(blocks: Iterable[UserContent], sees: bool) -> str | list[dict[str, Any]]:
-    parts = [_part(block, sees) for block in blocks]
+def _content(blocks: Iterable[UserContent]) -> str | list[dict[str, Any]]:
+    parts = [_part(block) for block in blocks]
     # A plain string is understood by every server, parts by most.
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
 
 
-def _part(block: UserContent, sees: bool) -> dict[str, Any]:
+def _part(block: UserContent) -> dict[str, Any]:
     if isinstance(block, ImageContent):
-        return _image(block) if sees else {"type": "text", "text": NO_IMAGES}
+        return _image(block)
     return {"type": "text", "text": block.text}
 
 
@@ -179,12 +176,9 @@ def _call(call: ToolCall, profile: Profile, own: bool) -> dict[str, Any]:
     return wire
 
 
-def _result(message: ToolResultMessage, profile: Profile, sees: bool) -> _Wire:
+def _result(message: ToolResultMessage, profile: Profile) -> _Wire:
     images = tuple(_image(block) for block in message.content if isinstance(block, ImageContent))
     texts = [block.text for block in message.content if isinstance(block, TextContent)]
-    if images and not sees:
-        texts.append(NO_IMAGES)
-        images = ()
     text = "\n".join(texts) or (SEE_IMAGES if images else NO_OUTPUT)
     wire = {"role": "tool", "tool_call_id": profile.wire_id(message.tool_call_id), "content": text}
     return _Wire(wire_json(wire), images)

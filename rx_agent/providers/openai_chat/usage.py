@@ -40,6 +40,10 @@ def chat_usage(raw: Mapping[str, Any]) -> Usage:
     )
 
 
+MAX_COUNT = 2**53
+"""No server means a count beyond this."""
+
+
 def _mapping(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = raw.get(name)
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
@@ -47,7 +51,7 @@ def _mapping(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _count(raw: Mapping[str, Any], name: str) -> int:
     value = raw.get(name)
-    return max(0, value) if isinstance(value, int) else 0
+    return value if isinstance(value, int) and 0 <= value < MAX_COUNT else 0
 
 
 def _first(*places: tuple[Mapping[str, Any], str]) -> int:
