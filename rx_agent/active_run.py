@@ -89,7 +89,7 @@ class ActiveRun:
         def wake() -> None:
             hop(loop, settle, done)
 
-        subscription = self.run.subscribe(on_completed=wake)
+        subscription = self.run.completion.subscribe(on_completed=wake)
         try:
             await done
         finally:

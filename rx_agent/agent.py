@@ -181,7 +181,7 @@ class Agent(QueueingAgent):
                 return subscription
             # The run was disposed of by one of its own listeners (switch_map in a pipeline that asks from its
             # answers): it ends as soon as the event at hand has been told, and this one starts then.
-            waiting = leaving.run.subscribe(on_completed=start)
+            waiting = leaving.run.completion.subscribe(on_completed=start)
             return CompositeDisposable(waiting, subscription)
 
         return Observable(subscribe)

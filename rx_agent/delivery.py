@@ -48,13 +48,10 @@ class Hub(Observable[T], Generic[T]):
         """Whether anybody listens."""
         return bool(self._observers)
 
-    def next(self, value: T) -> None:
-        """Tells every observer ``value``."""
+    def next(self, value: T, observers: list[abc.ObserverBase[T]] | None = None) -> None:
+        """Tells every observer ``value``; or those of ``observers``, a subclass's snapshot."""
         # The list is replaced, never changed, so whoever leaves or comes meanwhile does not disturb the walk.
-        self._tell(self._observers, value)
-
-    def _tell(self, observers: list[abc.ObserverBase[T]], value: T) -> None:
-        for observer in observers:
+        for observer in self._observers if observers is None else observers:
             try:
                 observer.on_next(value)
             except (KeyboardInterrupt, SystemExit):

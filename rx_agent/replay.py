@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rx_agent.events import (
     AgentEvent,
@@ -97,49 +97,54 @@ def _shared(text: str, message: AssistantMessage, index: int) -> str:
     return held if held == text and held is not None else text
 
 
-def _delta_of(event: AgentEvent, index: int) -> Delta | None:
-    if not isinstance(event, MessageUpdateEvent):
-        return None
-    update = event.assistant_message_event
-    is_delta = isinstance(update, TextDeltaEvent | ThinkingDeltaEvent | ToolCallDeltaEvent)
-    return update if is_delta and update.content_index == index else None
+_DELTAS = frozenset({TextDeltaEvent, ThinkingDeltaEvent, ToolCallDeltaEvent})
 
 
 class ReplayLog:
     """The events of one run in order.
 
-    Consecutive deltas become one when their block ends; when the message ends, its updates are made anew from
-    it, so that the pieces they came in are let go.
+    Consecutive deltas of a block are one, and the events they came in are let go at once: they are by far the
+    most. When the message ends, its updates are made anew from it, so that the pieces are let go too.
     """
 
     def __init__(self) -> None:
         self._events: list[AgentEvent] = []
         self._message_from: int | None = None
+        # The deltas that came since the last other event, all of one block.
+        self._pieces: list[str] = []
+        self._latest: Any = None
+        self._index = -1
 
     def append(self, event: AgentEvent) -> None:
         """Remembers ``event``, O(1) amortised."""
-        if isinstance(event, MessageStartEvent):
-            self._message_from = len(self._events) + 1
-        elif isinstance(event, MessageEndEvent) and self._message_from is not None:
-            if len(self._events) > self._message_from and isinstance(event.message, AssistantMessage):
-                self._join(event.message)
-            self._message_from = None
-        elif isinstance(event, MessageUpdateEvent) and isinstance(
-            event.assistant_message_event, TextEndEvent | ThinkingEndEvent | ToolCallEndEvent
-        ):
-            self._join_block(event.assistant_message_event.content_index)
+        if isinstance(event, MessageUpdateEvent):
+            update: Any = event.assistant_message_event
+            if type(update) in _DELTAS:
+                if update.content_index != self._index:
+                    self._join_pieces()
+                    self._index = update.content_index
+                self._pieces.append(update.delta)
+                self._latest = update
+                return
+            self._join_pieces()
+        else:
+            self._join_pieces()
+            if isinstance(event, MessageStartEvent):
+                self._message_from = len(self._events) + 1
+            elif isinstance(event, MessageEndEvent) and self._message_from is not None:
+                if len(self._events) > self._message_from and isinstance(event.message, AssistantMessage):
+                    self._join(event.message)
+                self._message_from = None
         self._events.append(event)
 
-    def _join_block(self, index: int) -> None:
-        """Makes the deltas of block ``index`` at the end of the log one, as it was at the last."""
-        deltas: list[Delta] = []
-        start = len(self._events)
-        while start and (delta := _delta_of(self._events[start - 1], index)) is not None:
-            deltas.append(delta)
-            start -= 1
-        if len(deltas) > 1:
-            whole = replace(deltas[0], delta="".join(delta.delta for delta in reversed(deltas)))
-            self._events[start:] = [MessageUpdateEvent(whole)]
+    def _join_pieces(self) -> None:
+        if self._pieces:
+            self._events.append(self._joined_pieces())
+            self._pieces = []
+            self._latest, self._index = None, -1
+
+    def _joined_pieces(self) -> AgentEvent:
+        return MessageUpdateEvent(replace(self._latest, delta="".join(self._pieces)))
 
     def _join(self, message: AssistantMessage) -> None:
         """Messages never overlap, so everything since the start is an update of this one."""
@@ -154,7 +159,10 @@ class ReplayLog:
         self._events.extend(MessageUpdateEvent(update) for update in joined(updates, message))
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        return iter(list(self._events))
+        events = list(self._events)
+        if self._pieces:
+            events.append(self._joined_pieces())
+        return iter(events)
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._events) + bool(self._pieces)

@@ -46,6 +46,8 @@ class Run(Hub[AgentEvent]):
         self._end: AgentEndEvent | None = None
         self._readers: list[_Reader] = []
         self._lock = threading.Lock()
+        self.completion: Hub[None] = Hub()
+        """Emits nothing and completes after the run has: for who only waits, and need not hear every delta."""
 
     # --- fed by the agent ----------------------------------------------------------------------------------
 
@@ -56,7 +58,12 @@ class Run(Hub[AgentEvent]):
             observers = self._observers
         if isinstance(event, AgentEndEvent):
             self._end = event
-        self._tell(observers, event)
+        self.next(event, observers)
+
+    def complete(self) -> None:
+        """Tells every observer the end."""
+        super().complete()
+        self.completion.complete()
 
     # --- an observable -------------------------------------------------------------------------------------
 
@@ -123,7 +130,7 @@ class Run(Hub[AgentEvent]):
         def wake() -> None:
             hop(loop, settle, ended)
 
-        subscription = self.subscribe(on_completed=wake)
+        subscription = self.completion.subscribe(on_completed=wake)
         try:
             await ended
             await self._settle()

@@ -80,9 +80,14 @@ def supervise(
                 return
             teller = me
         tell(event)
-        while outer is None and more_or_free():
-            pass
-        if outer is not None and wanted is not None:
+        if outer is None:
+            with lock:
+                if not waiting and wanted is None and teller == me:
+                    teller = None  # nearly always
+                    return
+            while more_or_free():
+                pass
+        elif wanted is not None:
             cut_short(wanted)
 
     def tell(event: AgentEvent | None) -> None:

@@ -125,15 +125,13 @@ async def test_a_block_that_has_ended_is_replayed_joined_while_the_next_one_stre
         "ab",
         "thinking_end",
         "text_start",
-        "c",
-        "d",
+        "cd",
     ]
     assert [(update.partial.thinking, update.partial.text) for update in updates] == [
         ("", ""),
         ("ab", ""),
         ("ab", ""),
         ("ab", ""),
-        ("ab", "c"),
         ("ab", "cd"),
     ]
     await run

@@ -24,7 +24,7 @@ from reactivex.scheduler import ImmediateScheduler
 
 from rx_agent.asyncio_edge import hop, loop_of
 from rx_agent.errors import ConfigurationError, NoEventLoopError
-from rx_agent.events import AssistantMessageEvent, ErrorEvent
+from rx_agent.events import AssistantMessageEvent, DoneEvent, ErrorEvent
 from rx_agent.models import Model
 from rx_agent.providers.base import Context, ProviderResponse, StreamOptions
 from rx_agent.providers.http_errors import (
@@ -330,16 +330,19 @@ class _Attempt:
     def _take(self, piece: bytes, reader: SseReader) -> bool:
         """Emits what ``piece`` completes; whether there is more to read."""
         decoder = self.decoder
+        events: list[AssistantMessageEvent] = []
         try:
             for event in reader.feed(piece):
-                if (events := decoder.feed(event)) and not self._emit(events):
-                    return False
+                events += decoder.feed(event)
                 if decoder.ended:
-                    return False
+                    break
         except MalformedEventError as error:
-            self._emit(decoder.fail(Failure(str(error), "network")))
-            return False
-        return True
+            events += decoder.fail(Failure(str(error), "network"))
+        except Exception:
+            if events and not self._emit(events):
+                return False
+            raise
+        return (not events or self._emit(events)) and not decoder.ended
 
     def _end(self, reader: SseReader) -> None:
         decoder = self.decoder
@@ -361,7 +364,7 @@ class _Attempt:
     def _emit(self, events: list[AssistantMessageEvent]) -> bool:
         """Whether anybody still listens afterwards."""
         if self.decoder.ended:
-            self.told_end = self.told_end or bool(events)
+            self.told_end = any(isinstance(event, DoneEvent | ErrorEvent) for event in events)
             events = [_redacted(event, self.exchange.target) for event in events]
         self.emitting = True
         on_next = self.observer.on_next

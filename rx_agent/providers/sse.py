@@ -101,6 +101,8 @@ class SseReader:
         for line in lines:
             if line[:6] == b"data: ":
                 data.append(line[6:])
+            elif line[:7] == b"event: ":
+                self._name = line[7:].decode("utf-8", "replace")
             elif not line:
                 if data:
                     events.append(

@@ -74,6 +74,8 @@ class ChatDecoder(StreamDecoder):
                 )  # takes the escapes of lone surrogates, which the fast parser refuses
             except (ValueError, RecursionError):
                 raise MalformedEventError(data) from None
+        if self._text is not None and event.name == "message" and (common := self._common(chunk)):
+            return [common]
         events: list[AssistantMessageEvent] = []
         try:
             self._chunk(chunk, event.name, events)
@@ -98,6 +100,27 @@ class ChatDecoder(StreamDecoder):
         if self._finish is None and not (self.builder.position or self._refusal):
             return self.fail(incomplete(self.model.provider, why="nothing came before the end mark"))
         return self._complete()
+
+    def _common(self, chunk: Any) -> AssistantMessageEvent | None:
+        """The event of a chunk that only goes on with the open text, as nearly all do; None for any other."""
+        try:
+            (choice,) = chunk["choices"]
+            said = choice["delta"]["content"]
+            if (
+                type(said) is not str
+                or not said
+                or len(choice["delta"]) > 1
+                or choice.get("finish_reason")
+                or choice.get("index") != self._choice
+                or chunk.get("usage")
+                or "error" in chunk
+                or "error" in choice
+            ):
+                return None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        assert self._text is not None
+        return self.builder.text_delta(self._text, said)
 
     def _chunk(self, chunk: dict[str, Any], name: str, events: list[AssistantMessageEvent]) -> None:
         if not self.started:
