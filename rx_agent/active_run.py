@@ -10,7 +10,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
 from rx_agent.abort import AbortSignal
-from rx_agent.asyncio_edge import hop, loop_of
+from rx_agent.asyncio_edge import clock_of, hop, loop_of
 from rx_agent.delivery import AsyncDeliveries
 from rx_agent.events import AgentEvent
 from rx_agent.run import Run, settle
@@ -24,7 +24,7 @@ class ActiveRun:
     ) -> None:
         self.scheduler = scheduler
         self.signal = AbortSignal()
-        self.run = Run(self.abort, deliveries.settle, inside)
+        self.run = Run(self.abort, deliveries.settle, inside, clock_of(scheduler))
         self._deliveries = deliveries
         self._thread = threading.get_ident()
         self._subscription = SingleAssignmentDisposable()

@@ -33,6 +33,19 @@ def loop_of(scheduler: abc.SchedulerBase | None) -> asyncio.AbstractEventLoop | 
     return None
 
 
+def clock_of(scheduler: abc.SchedulerBase) -> Callable[[], float]:
+    """The scheduler's time in seconds, as cheaply as it can be had; only differences mean something."""
+    loop = loop_of(scheduler)
+    return loop.time if loop is not None else _now_of(scheduler)
+
+
+def _now_of(scheduler: abc.SchedulerBase) -> Callable[[], float]:
+    def now() -> float:
+        return scheduler.now.timestamp()
+
+    return now
+
+
 def default_scheduler() -> abc.SchedulerBase:
     """The running event loop's scheduler; without a loop, the current thread."""
     try:
@@ -259,8 +272,8 @@ def from_async_iterable(
 def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker") -> Observable[T]:
     """One item: what ``function()`` returns, run in a thread of its own so that the loop never stalls.
 
-    Without an event loop it runs inline. Context variables are carried over. A running function cannot be
-    killed: after disposal it goes on to its end and its result is dropped.
+    Without an event loop, and on one of virtual time, it runs inline. Context variables are carried over. A
+    running function cannot be killed: after disposal it goes on to its end and its result is dropped.
     """
 
     def subscribe(
@@ -278,7 +291,7 @@ def in_worker_thread(function: Callable[[], T], *, name: str = "rx_agent worker"
 
         disposed = Disposable()
         loop = loop_of(scheduler)
-        if loop is None:
+        if loop is None or getattr(loop, "is_virtual", False):
             try:
                 value = function()
             except BaseException as error:

@@ -10,8 +10,9 @@ from typing import overload
 
 from reactivex import Observable, abc
 from reactivex.abc import DisposableBase
+from reactivex.disposable import Disposable
 
-from rx_agent.delivery import Hub
+from rx_agent.delivery import CatchUp, Hub
 from rx_agent.messages import AgentMessage
 
 
@@ -57,8 +58,14 @@ class MessageQueue(Sequence[AgentMessage]):
         def subscribe(
             observer: abc.ObserverBase[tuple[AgentMessage, ...]], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
-            observer.on_next(tuple(self))
-            return self._contents.subscribe(observer, scheduler=scheduler)
+            catching_up = CatchUp(observer)
+            live = self._contents.subscribe(catching_up, scheduler=scheduler)
+            try:
+                catching_up.tell([tuple(self)])
+            except BaseException:
+                live.dispose()
+                raise
+            return live
 
         return Observable(subscribe)
 
@@ -81,8 +88,6 @@ class MessageQueue(Sequence[AgentMessage]):
 
     def on_interrupt(self, listener: Callable[[], None]) -> DisposableBase:
         """Calls ``listener()`` after each ``put`` with ``interrupt``."""
-        from reactivex.disposable import Disposable
-
         self._interrupted.append(listener)
         return Disposable(lambda: self._interrupted.remove(listener))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from rx_agent.events import (
@@ -100,18 +102,33 @@ def _shared(text: str, message: AssistantMessage, index: int) -> str:
 _DELTAS = frozenset({TextDeltaEvent, ThinkingDeltaEvent, ToolCallDeltaEvent})
 
 
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """An event of a run and when it came, in seconds since the run's start.
+
+    For deltas that were joined, ``times`` are those of the single ones; else it is ``(time,)``.
+    """
+
+    time: float
+    event: AgentEvent
+    times: Sequence[float]
+
+
 class ReplayLog:
-    """The events of one run in order.
+    """The events of one run in order, each with the time at which it came (``now()``, in seconds).
 
     Consecutive deltas of a block are one, and the events they came in are let go at once: they are by far the
     most. When the message ends, its updates are made anew from it, so that the pieces are let go too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._events: list[AgentEvent] = []
+        self._times: list[float | array[float]] = []
         self._message_from: int | None = None
         # The deltas that came since the last other event, all of one block.
         self._pieces: list[str] = []
+        self._piece_times = array("d")
         self._latest: Any = None
         self._index = -1
 
@@ -124,6 +141,7 @@ class ReplayLog:
                     self._join_pieces()
                     self._index = update.content_index
                 self._pieces.append(update.delta)
+                self._piece_times.append(self._now())
                 self._latest = update
                 return
             self._join_pieces()
@@ -136,11 +154,13 @@ class ReplayLog:
                     self._join(event.message)
                 self._message_from = None
         self._events.append(event)
+        self._times.append(self._now())
 
     def _join_pieces(self) -> None:
         if self._pieces:
             self._events.append(self._joined_pieces())
-            self._pieces = []
+            self._times.append(self._piece_times)
+            self._pieces, self._piece_times = [], array("d")
             self._latest, self._index = None, -1
 
     def _joined_pieces(self) -> AgentEvent:
@@ -150,13 +170,36 @@ class ReplayLog:
         """Messages never overlap, so everything since the start is an update of this one."""
         start = self._message_from
         assert start is not None
-        updates = [
-            event.assistant_message_event
-            for event in self._events[start:]
-            if isinstance(event, MessageUpdateEvent)
+        updates: list[BlockUpdate] = []
+        times: dict[tuple[int, str], Any] = {}
+        for event, when in zip(self._events[start:], self._times[start:], strict=True):
+            if isinstance(event, MessageUpdateEvent):
+                update = event.assistant_message_event
+                updates.append(update)
+                key = (update.content_index, update.type)
+                if key in times and isinstance(when, array):
+                    times[key] = times[key] + when  # of a block that others came between
+                else:
+                    times[key] = when
+        del self._events[start:], self._times[start:]
+        for update in joined(updates, message):
+            self._events.append(MessageUpdateEvent(update))
+            self._times.append(times[update.content_index, update.type])
+
+    def beats(self) -> list[Beat]:
+        """The events with their times, counted from the first."""
+        events, times = list(self), list(self._times)
+        if self._pieces:
+            times.append(self._piece_times)
+        start = _first(times[0]) if times else 0.0
+        return [
+            Beat(
+                _first(when) - start,
+                event,
+                tuple(moment - start for moment in (when if isinstance(when, array) else (when,))),
+            )
+            for event, when in zip(events, times, strict=True)
         ]
-        del self._events[start:]
-        self._events.extend(MessageUpdateEvent(update) for update in joined(updates, message))
 
     def __iter__(self) -> Iterator[AgentEvent]:
         events = list(self._events)
@@ -166,3 +209,7 @@ class ReplayLog:
 
     def __len__(self) -> int:
         return len(self._events) + bool(self._pieces)
+
+
+def _first(when: float | array[float]) -> float:
+    return when[0] if isinstance(when, array) else when

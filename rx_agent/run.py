@@ -14,8 +14,10 @@ from rx_agent.asyncio_edge import hop
 from rx_agent.delivery import CatchUp, Hub
 from rx_agent.errors import RxAgentError
 from rx_agent.events import AgentEndEvent, AgentEvent
+from rx_agent.marble_text import drawn
 from rx_agent.messages import AgentMessage
-from rx_agent.replay import ReplayLog
+from rx_agent.replay import Beat, ReplayLog
+from rx_agent.timeline import lanes_of
 
 
 class Run(Hub[AgentEvent]):
@@ -36,11 +38,15 @@ class Run(Hub[AgentEvent]):
     """
 
     def __init__(
-        self, abort: Callable[[], None], settle: Callable[[], Any], inside: Callable[[], bool]
+        self,
+        abort: Callable[[], None],
+        settle: Callable[[], Any],
+        inside: Callable[[], bool],
+        now: Callable[[], float],
     ) -> None:
         super().__init__()
         self._inside = inside
-        self._log = ReplayLog()
+        self._log = ReplayLog(now)
         self._abort = abort
         self._settle = settle
         self._end: AgentEndEvent | None = None
@@ -106,6 +112,28 @@ class Run(Hub[AgentEvent]):
     def text(self) -> str:
         """The answer's text; empty until the run has ended."""
         return self._end.text if self._end else ""
+
+    @property
+    def beats(self) -> list[Beat]:
+        """The events so far with their times, in seconds since the first; deltas of a block are one beat."""
+        with self._lock:
+            return self._log.beats()
+
+    def to_marbles(self, width: int = 100) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The run so far as a text diagram: a time axis and a lane for each thing that happened.
+
+        At most ``width`` characters wide; longer runs go on in a further block. Moments nearer to each other than
+        a two-thousandth of the run are drawn as one. ``print`` it. (RxPY's operator of this name, which draws
+        what is yet to come, is there as ``reactivex.operators.to_marbles``.)
+
+        >>> from rx_agent import Agent
+        >>> from rx_agent.providers.scripted import scripted
+        >>> print(Agent(stream_function=scripted(["Hello!"])).prompt("Hi").to_marbles())  # doctest: +ELLIPSIS
+        time      0 s...
+        run       ^...
+        """
+        beats = self.beats
+        return drawn(lanes_of(beats), width=width, finest=beats[-1].time / 2000 if beats else 0.0)
 
     def __repr__(self) -> str:
         return f"Run({self._end.reason if self._end else 'active'}, {len(self._log)} events)"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import reactivex
 from reactivex import Observable, abc, typing
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
-from reactivex.scheduler import ImmediateScheduler
+from reactivex.scheduler import ImmediateScheduler, TimeoutScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
 from rx_agent.reporting import as_exception, report
@@ -84,6 +84,20 @@ class _Emission(Observable[T]):
 def emit(*items: T) -> Observable[T]:
     """``items`` at once, in this instant, on this stack."""
     return _Emission(items)
+
+
+def pause(seconds: float) -> Observable[Any]:
+    """Nothing for so long, on the scheduler subscribed with; then completion."""
+
+    def subscribe(
+        observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        def end(_: abc.SchedulerBase, __: Any = None) -> None:
+            observer.on_completed()
+
+        return (scheduler or TimeoutScheduler.singleton()).schedule_relative(seconds, end)
+
+    return Observable(subscribe)
 
 
 class _Trampoline(Scheduler):

@@ -22,7 +22,7 @@ from rx_agent.message_builder import MessageBuilder
 from rx_agent.messages import AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall
 from rx_agent.models import Model, Usage
 from rx_agent.providers.base import Context, StreamOptions
-from rx_agent.sequencing import IMMEDIATE, emit, now_ms, sequence
+from rx_agent.sequencing import IMMEDIATE, emit, now_ms, pause, sequence
 
 SCRIPTED_MODEL = Model(id="scripted", name="Scripted", api="scripted", provider="scripted")
 
@@ -160,7 +160,7 @@ class ScriptedProvider:
             )
         elif not isinstance(response, Response):
             response = Response([response] if isinstance(response, Piece) else response)
-        return _timed(self._plan(response, builder))
+        return timed(self._plan(response, builder))
 
     def _plan(
         self, response: Response, builder: MessageBuilder
@@ -280,7 +280,7 @@ def as_block(piece: Any) -> Say | Think | Call:
             )
 
 
-def _timed(
+def timed(
     plan: Iterator[tuple[float, Callable[[], AssistantMessageEvent]]],
 ) -> Observable[AssistantMessageEvent]:
     """The planned events at their times; those of one instant in one go."""
@@ -290,7 +290,7 @@ def _timed(
         while ahead is not None:
             wait, make = ahead
             if wait > 0:
-                yield cast(Any, reactivex.timer(wait).pipe(ops.ignore_elements()))
+                yield pause(wait)
 
             def now(make: Callable[[], AssistantMessageEvent] = make) -> Iterator[AssistantMessageEvent]:
                 nonlocal ahead
