@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +73,11 @@ def parse(arguments: Sequence[str] | None) -> Options:
     >>> parse(["which", "files?", "--model", "ollama:llama3.2"]).prompt
     'which files?'
     """
-    given = _parser().parse_intermixed_args(arguments)
-    words: list[str] = given.prompt
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    # argparse's intermixed parsing forgets that what stands behind "--" is no option.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    given = _parser().parse_intermixed_args(arguments[:end])
+    words: list[str] = [*given.prompt, *arguments[end + 1 :]]
     prompt = " ".join(words).strip() if words else None
     if prompt == "":
         raise ConfigurationError("the prompt is empty; leave it out for a chat")
@@ -80,9 +85,18 @@ def parse(arguments: Sequence[str] | None) -> Options:
         raise ConfigurationError("--json and --quiet exclude each other")
     if given.max_turns is not None and given.max_turns < 1:
         raise ConfigurationError("--max-turns must be 1 or more")
+    for option in ("model", "base_url", "prices"):
+        if getattr(given, option) is not None and not getattr(given, option).strip():
+            raise ConfigurationError(f"--{option.replace('_', '-')}: is empty; leave it out for the default")
     folder: Path = given.cwd
-    if not folder.is_dir():
-        raise ConfigurationError(f"--cwd {folder}: there is no such folder")
+    try:
+        is_folder = folder.is_dir()
+    except (OSError, ValueError) as error:  # longer than a path may be; a NUL in it
+        raise ConfigurationError(
+            f"--cwd {_brief(folder)}: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    if not is_folder:
+        raise ConfigurationError(f"--cwd {_brief(folder)}: there is no such folder")
     return Options(
         prompt=prompt,
         model=given.model,
@@ -91,10 +105,15 @@ def parse(arguments: Sequence[str] | None) -> Options:
         system=given.system,
         folder=folder,
         max_turns=given.max_turns,
-        prices=_prices(given.prices) if given.prices else None,
+        prices=_prices(given.prices) if given.prices is not None else None,
         json=given.json,
         quiet=given.quiet,
     )
+
+
+def _brief(folder: Path) -> str:
+    path = str(folder)
+    return path if len(path) <= 200 else f"{path[:200]}…"
 
 
 def _prices(text: str) -> ModelCost:
@@ -102,7 +121,7 @@ def _prices(text: str) -> ModelCost:
         prices = [float(part) for part in text.split(",")]
     except ValueError:
         prices = []
-    if len(prices) != 2 or min(prices) < 0:
+    if len(prices) != 2 or not all(math.isfinite(price) and price >= 0 for price in prices):
         raise ConfigurationError(
             f"--prices {text}: give two amounts, such as 0.25,2 (dollars per million tokens)"
         )

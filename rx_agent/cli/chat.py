@@ -13,7 +13,7 @@ from reactivex.disposable import SerialDisposable
 from rx_agent.agent import Agent
 from rx_agent.cli.output import Output
 from rx_agent.cli.renderer import Renderer
-from rx_agent.cli.standard_input import entries_of, lines_of, pieces_of, text_of
+from rx_agent.cli.standard_input import bounded, entries_of, lines_of, pieces_of, text_of
 from rx_agent.errors import ConfigurationError
 from rx_agent.events import AgentEndEvent
 from rx_agent.run import Run
@@ -62,7 +62,9 @@ class Chat:
             self._renderer.note(f"{model.provider}:{model.id}; /help lists the commands")
         self._await_input()
         output.on_lost = self._output_lost
-        entries = entries_of(lines_of(text_of(pieces_of(descriptor))), self._commands, self._scheduler)
+        pieces = pieces_of(descriptor)
+        text = text_of(pieces if self._is_terminal else bounded(pieces))
+        entries = entries_of(lines_of(text), self._commands, self._scheduler)
         self._input.disposable = entries.subscribe(
             self._entered, self._over.set_exception, self._input_ended, scheduler=self._scheduler
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import regex as regular_expressions
 
 from rx_agent.cli.file_kinds import SAMPLE_SIZE, kind_of_file
 from rx_agent.cli.file_text import lines_of
@@ -15,7 +17,13 @@ from rx_agent.errors import ToolArgumentsError
 LARGEST_FILE = 20_000_000
 """Bytes; larger files are named as not searched."""
 _SHOWN = 300
-_REPEATED_GROUP = re.compile(r"(?<!\\)\((?:\\.|[^()\\])*(?<!\\)[+*{|](?:\\.|[^()\\])*\)[+*{]")
+MATCHING_SECONDS = 5.0
+"""How long one search may spend in matching a regular expression, in all. Some expressions take longer than the
+universe has, and only ``regex`` can be told to give up; it lets other threads run meanwhile, too."""
+
+
+class SlowExpressionError(ToolArgumentsError):
+    """A regular expression took longer than ``MATCHING_SECONDS``."""
 
 
 class Search:
@@ -24,25 +32,41 @@ class Search:
     def __init__(self, text: str, *, regex: bool, ignore_case: bool, count_only: bool, limit: int) -> None:
         if not text and not count_only:
             raise ToolArgumentsError("text: is empty; say what to find (or count lines with count_only=true)")
-        if regex and _REPEATED_GROUP.search(text):
-            # Python's engine cannot be interrupted and would hold up everything else for as long as it takes.
-            raise ToolArgumentsError(
-                "text: a repeated group that itself repeats or chooses, such as (a+)+ or (a|b)*, may take for ever; "
-                "write it without the outer repetition"
-            )
         try:
-            pattern = re.compile(text if regex else re.escape(text), re.IGNORECASE if ignore_case else 0)
-        except re.error as error:
+            pattern = regular_expressions.compile(
+                text if regex else regular_expressions.escape(text),
+                regular_expressions.IGNORECASE if ignore_case else 0,
+            )
+        except (regular_expressions.error, RecursionError) as error:
             raise ToolArgumentsError(
                 f"text: {text!r} is no regular expression ({error}); regex=false finds it as it is"
             ) from error
+        self._pattern = pattern
+        self._seconds_left = MATCHING_SECONDS
         self.text = text
         self.count_only = count_only
         self.limit = limit
         # A literal is found by the string search where that means the same, which is several times faster.
         self.matches: Callable[[str], Any] = (
-            pattern.search if regex or ignore_case else lambda line: text in line
+            self._search_within_limit
+            if regex
+            else pattern.search
+            if ignore_case
+            else lambda line: text in line
         )
+
+    def _search_within_limit(self, line: str) -> Any:
+        begun = time.perf_counter()
+        try:
+            return self._pattern.search(line, timeout=max(self._seconds_left, 0.001), concurrent=True)
+        except TimeoutError as error:
+            raise SlowExpressionError(
+                f"text: matching {self.text!r} took more than {MATCHING_SECONDS:g} s; repetitions inside "
+                "repetitions, such as (a+)+, or several .* make a regular expression slow: write it more simply, or "
+                "narrow path and pattern"
+            ) from error
+        finally:
+            self._seconds_left -= time.perf_counter() - begun
 
 
 @dataclass(slots=True)
@@ -106,6 +130,8 @@ def search(tree: FileTree, files: Iterable[Entry], wanted: Search, stopped: Call
             continue
         try:
             _search_file(tree, entry, wanted, found, stopped)
+        except SlowExpressionError:
+            raise
         except ToolArgumentsError as error:  # unreadable, or gone since it was listed
             found.skipped.append(str(error))
         if found.truncated or stopped():

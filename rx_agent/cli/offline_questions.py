@@ -14,7 +14,8 @@ class Question:
     """A question as far as the rules take it.
 
     ``subject`` is the text to find or the file to read; ``pattern`` a glob that narrows the files; ``path`` a
-    folder; ``number`` how many files are asked for; ``in_full`` whether the text itself is wanted.
+    folder; ``number`` how many files are asked for; ``in_full`` whether the text itself is wanted, ``counted``
+    whether only how long it is.
     """
 
     intent: Intent
@@ -23,6 +24,7 @@ class Question:
     path: str = "."
     number: int = 5
     in_full: bool = False
+    counted: bool = False
 
 
 _TYPES: tuple[tuple[str, str], ...] = (
@@ -126,7 +128,8 @@ def understand(text: str) -> Question | None:
             return Question("list", pattern=pattern, path=path)
         return Question("search", subject, pattern, path)
     if files:
-        return Question("read", files[0], in_full=bool(_SHOW.search(text)))
+        counted = bool(_COUNT.search(text))
+        return Question("read", files[0], in_full=bool(_SHOW.search(text)) and not counted, counted=counted)
     if _LIST.search(text) or pattern != "*" or path != ".":
         return Question("list", pattern=pattern, path=path)
     if quoted and (_READ.search(text) or _SHOW.search(text)):

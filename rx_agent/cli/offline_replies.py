@@ -239,6 +239,11 @@ def _read(evidence: Evidence, question: Question) -> Reply:
         return Reply(f"I read {', '.join(paths)}.", _heads(paths, 400))
     answer: list[str] = []
     for path, details in _readings(evidence).items():
+        if question.counted:
+            lines = details.get("lines")
+            held = "no lines that I can count" if lines is None else plural(int(lines), "line")
+            answer.append(f"{path} has {held}, {human_size(int(details['size']))} ({details['kind']}).")
+            continue
         answer += [f"{path}, {human_size(int(details['size']))}: {file_line(details)}"]
         text = str(details.get("text", ""))
         if question.in_full and text:

@@ -24,7 +24,7 @@ from rx_agent.cli.offline_evidence import NOTICE
 from rx_agent.cli.output import Output
 from rx_agent.cli.printer import Printer
 from rx_agent.cli.renderer import JsonLines, OnlyAnswer, Renderer
-from rx_agent.cli.standard_input import comes_from_a_pipe, pieces_of, text_of
+from rx_agent.cli.standard_input import bounded, comes_from_a_pipe, pieces_of, text_of
 from rx_agent.events import AgentEndEvent
 from rx_agent.hooks import Hook, PrepareNextTurnContext
 from rx_agent.messages import AssistantMessage, TextContent, UserMessage
@@ -129,7 +129,7 @@ async def _piped_text(renderer: Renderer, scheduler: AsyncIOScheduler) -> str:
     # Whoever started this program may have left its standard input open for nothing: only the first piece is
     # waited for with a limit, then all of them.
     too_late = reactivex.timer(WAIT_FOR_PIPE, scheduler=scheduler)
-    text = text_of(pieces_of(_STDIN)).pipe(
+    text = text_of(bounded(pieces_of(_STDIN))).pipe(
         ops.timeout_with_mapper(too_late, lambda _: reactivex.never(), reactivex.defer(give_up)),
         ops.to_list(),
         ops.map("".join),

@@ -21,6 +21,9 @@ _PIECE = 65_536
 BURST_SECONDS = 0.05
 """Lines that come closer together than this were pasted or piped as one text."""
 
+MOST_BYTES = 10_000_000
+"""How much is taken from a pipe or a file."""
+
 
 def pieces_of(descriptor: int) -> Observable[bytes]:
     """The bytes that come on ``descriptor``, as they come, to its end. Disposing stops reading at once.
@@ -126,6 +129,25 @@ def text_of(pieces: Observable[bytes]) -> Observable[str]:
 
 
 _NOW = ImmediateScheduler.singleton()
+
+
+def bounded(pieces: Observable[bytes]) -> Observable[bytes]:
+    """The pieces; an ``on_error(ConfigurationError)`` once they come to more than ``MOST_BYTES``."""
+
+    def counted(before: tuple[int, bytes], piece: bytes) -> tuple[int, bytes]:
+        return before[0] + len(piece), piece
+
+    return pieces.pipe(ops.scan(counted, (0, b"")), ops.map(_within_bounds))
+
+
+def _within_bounds(counted: tuple[int, bytes]) -> bytes:
+    size, piece = counted
+    if size > MOST_BYTES:
+        raise ConfigurationError(
+            f"standard input holds more than {MOST_BYTES / 1e6:g} MB, more than a model can read; give a part of it "
+            "(head -c), or name the file in the prompt: the agent can search it"
+        )
+    return piece
 
 
 def lines_of(text: Observable[str]) -> Observable[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import heapq
 import itertools
 import socket
@@ -98,8 +99,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def rest(self) -> None:
         """Runs everything until nothing is due before the horizon."""
-        with guarded_clock(self):
-            self.run_forever()
+        thresholds = gc.get_threshold()
+        # A run makes many short-lived objects and little garbage in cycles: looking for it at each 700 of them takes
+        # a quarter of the time.
+        gc.set_threshold(max(50_000, thresholds[0]), *thresholds[1:])
+        try:
+            with guarded_clock(self):
+                self.run_forever()
+        finally:
+            gc.set_threshold(*thresholds)
 
     def _heap(self) -> list[Any]:
         return cast(Any, self)._scheduled

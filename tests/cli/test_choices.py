@@ -24,12 +24,24 @@ def test_words_are_joined_and_options_may_stand_anywhere(tmp_path: Path) -> None
     assert parse([]).prompt is None
 
 
+def test_what_stands_behind_two_dashes_is_the_prompt_whatever_it_looks_like() -> None:
+    assert parse(["--quiet", "--", "-x", "--json"]).prompt == "-x --json"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--modle", "x"], "unrecognized arguments: --modle"),
         (["--thinking", "hard", "x"], "invalid choice: 'hard'"),
         (["  "], "the prompt is empty"),
+        (["hi", "--model", ""], "--model: is empty"),
+        (["hi", "--base-url", " "], "--base-url: is empty"),
+        (["hi", "--prices", ""], "--prices: is empty"),
+        (["hi", "--prices", "nan,1"], "--prices nan,1: give two amounts"),
+        (["hi", "--prices", "1,inf"], "--prices 1,inf: give two amounts"),
+        (["hi", "--prices=-1,2"], "--prices -1,2: give two amounts"),
+        (["hi", "--cwd", "x" * 5000], "File name too long"),
+        (["hi", "--cwd", "a\0b"], "--cwd a\0b: "),
         (["--json", "-q", "x"], "--json and --quiet exclude each other"),
         (["--max-turns", "0", "x"], "--max-turns must be 1 or more"),
         (["--cwd", "no/such/folder", "x"], "--cwd no/such/folder: there is no such folder"),

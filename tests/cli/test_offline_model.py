@@ -72,6 +72,12 @@ def test_the_largest_files_are_found_looked_into_and_named(root: Path) -> None:
     assert [len(turn.tool_results) for turn in talk.turns] == [2, 4, 0]
 
 
+def test_how_long_a_file_is_is_told_in_a_line(root: Path) -> None:
+    assert Conversation(root).ask("how many lines has src/mails.csv?").splitlines()[-1] == (
+        "src/mails.csv has 2,001 lines, 8.0 kB (CSV table)."
+    )
+
+
 def test_the_tools_of_one_turn_run_at_the_same_time(root: Path) -> None:
     talk = Conversation(root)
     talk.ask("what are the largest files?")

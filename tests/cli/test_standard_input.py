@@ -16,8 +16,8 @@ from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.testing import ReactiveTest, TestScheduler
 
 from rx_agent.cli import session, standard_input
-from rx_agent.cli.standard_input import comes_from_a_pipe, entries_of, lines_of, pieces_of, text_of
-from rx_agent.errors import NoEventLoopError
+from rx_agent.cli.standard_input import bounded, comes_from_a_pipe, entries_of, lines_of, pieces_of, text_of
+from rx_agent.errors import ConfigurationError, NoEventLoopError
 from tests.on_loop import on_loop
 
 on_next, on_completed = ReactiveTest.on_next, ReactiveTest.on_completed
@@ -210,3 +210,10 @@ def test_a_prompt_does_not_wait_for_ever_for_a_pipe_that_says_nothing(
             )
 
     wait()
+
+
+def test_more_than_a_model_can_read_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standard_input, "MOST_BYTES", 5)
+    assert run(bounded(reactivex.of(b"abc", b"de"))) == [b"abc", b"de"]
+    with pytest.raises(ConfigurationError, match="more than a model can read"):
+        run(bounded(reactivex.of(b"abc", b"def")))

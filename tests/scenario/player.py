@@ -161,7 +161,9 @@ class Player:
                 return (yield from tool_script(tool, context, self.world.later))
             except Exception:
                 if stubborn and context.signal.aborted:
-                    return ToolResult()  # told to nobody, and reported elsewhere; the trace has no place for it
+                    return (
+                        ToolResult()
+                    )  # told to nobody, and reported elsewhere; the trace has no place for it
                 raise
 
         stubborn = tool.get("ignores_abort", False)
