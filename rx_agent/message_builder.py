@@ -210,6 +210,11 @@ class MessageBuilder:
         self._now.advance(self._log, len(self._log))
         return self._now.blocks[index].opening.type
 
+    def has_pieces(self, index: int) -> bool:
+        """Whether anything was appended to the block at ``index``."""
+        self._now.advance(self._log, len(self._log))
+        return bool(self._now.blocks[index].pieces)
+
     # --- growing -------------------------------------------------------------------------------------------
 
     def start(self) -> StartEvent:
