@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -139,6 +140,24 @@ class Model(Frozen):
     max_tokens: int = 0
     headers: dict[str, str] = Field(default_factory=dict[str, str])
     """Extra request headers, sent as they are (kept out of ``repr``: they may hold secrets)."""
+
+    @classmethod
+    def of(cls, name: str, **fields: Any) -> Model:
+        """The model that ``name`` means: ``"provider:id"``, such as ``"anthropic:claude-sonnet-4-5"``,
+        ``"openai:gpt-5-mini"`` (Responses), ``"openai-chat:gpt-5-mini"``, ``"google:gemini-2.5-flash"`` or
+        ``"ollama:llama3.2"``. ``fields`` replace what is known of it (``base_url``, ``cost``, ``max_tokens`` …).
+
+        With a ``base_url`` the id of a model there is name enough. Context window and prices are 0 where unknown;
+        the extra ``prices`` knows those of the usual models. Raises ``ConfigurationError`` for an unknown
+        provider, naming the nearest, and pydantic's ``ValidationError`` for a field that does not fit.
+
+        >>> Model.of("groq:openai/gpt-oss-20b", max_tokens=4_096).api
+        'openai_chat'
+        """
+        # The catalog stands above this module and is needed only here.
+        resolve = importlib.import_module("rx_agent.providers.catalog").resolve_model
+        model: Model = resolve(name, fields.pop("base_url", None))
+        return cls.model_validate({**dict(model), **fields})
 
     def __repr_args__(self):  # type: ignore[no-untyped-def]
         for name, value in super().__repr_args__():

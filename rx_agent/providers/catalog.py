@@ -1,7 +1,7 @@
-"""Models by name: ``resolve_model("groq:llama-3.3-70b-versatile")``, and where the keys come from.
+"""Models by name: ``Model.of("groq:llama-3.3-70b-versatile")``, and where the keys come from.
 
-The table names the OpenAI-compatible servers that are known by name. Model names are not listed: they
-change by the week, and any that the server knows will do.
+The table names the servers that are known by name. Model names are not listed: they change by the week, and any
+that the server knows will do.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import entry_points
 
 from rx_agent.errors import ConfigurationError
 from rx_agent.models import Model
+from rx_agent.providers.known_models import known_model, nearest_models
+from rx_agent.reporting import report
 
 COMPATIBLE = "openai-compatible"
 """The provider of a model that was given by a base URL alone."""
@@ -68,13 +72,21 @@ _VENDORS: dict[str, Vendor] = {
 
 _REASONING = re.compile(
     r"(^|/)(o[1345](-|$)|gpt-5|gpt-oss|deepseek-r|grok-(3-mini|4)|qwen-?3|glm-(4\.[5-9]|[5-9])|magistral|minimax-m)"
-    r"|reason|think",
+    r"|claude-(3[.-]7|(opus|sonnet|haiku|fable|mythos)-|mythos)|gemini-(2\.5|[3-9])|gemma-4|reason|think",
     re.IGNORECASE,
 )
 
 
+ENTRY_POINTS = "rx_agent.vendors"
+"""The group of entry points by which an installed package adds vendors: each names a :class:`Vendor`, as
+``acme = "acme_llm:VENDOR"`` under ``[project.entry-points."rx_agent.vendors"]``.
+"""
+
+
 def register_vendor(name: str, vendor: Vendor) -> None:
     """Makes ``"name:model"`` resolve to ``vendor``; also replaces one of the table.
+
+    A package does the same for whoever installs it with an entry point, see :data:`ENTRY_POINTS`.
 
     >>> register_vendor("acme", Vendor("https://llm.acme.example/v1", "ACME_API_KEY", "acme-large"))
     >>> resolve_model("acme:acme-small").base_url
@@ -83,21 +95,37 @@ def register_vendor(name: str, vendor: Vendor) -> None:
     _VENDORS[name] = vendor
 
 
+@cache
+def _installed() -> Mapping[str, Vendor]:
+    """The vendors of installed packages. One that cannot be loaded is reported, and hurts no other."""
+    found: dict[str, Vendor] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            vendor = point.load()
+            if not isinstance(vendor, Vendor):
+                raise TypeError(f"{point.value} is {type(vendor).__name__}, not a Vendor")
+        except Exception as error:
+            report(error, f"entry point of {ENTRY_POINTS}", point.name)
+            continue
+        found[point.name] = vendor
+    return found
+
+
 def known_providers() -> tuple[str, ...]:
     """The names that may stand before the colon."""
-    return tuple(_VENDORS)
+    return tuple({**_VENDORS, **_installed()})
 
 
 def vendor_of(provider: str) -> Vendor | None:
-    """The table's entry for a provider, if it has one."""
-    return _VENDORS.get(provider)
+    """The table's entry for a provider, or that of an installed package, if there is one."""
+    return _VENDORS.get(provider) or _installed().get(provider)
 
 
 def resolve_model(name: str, base_url: str | None = None) -> Model:
     """The model that ``name`` means: ``"provider:id"``, or any id of the server at ``base_url``.
 
     The id may hold colons and slashes. A known provider's ``base_url`` may be replaced. Context window and
-    prices are unknown (0): give them with ``model.model_copy(update={...})`` where they matter. Raises
+    prices are those of :mod:`~rx_agent.providers.known_models`, 0 where unknown. Raises
     ``ConfigurationError`` for an unknown provider, naming the nearest ones.
 
     >>> model = resolve_model("ollama:llama3.2:3b")
@@ -107,7 +135,7 @@ def resolve_model(name: str, base_url: str | None = None) -> Model:
     'openai-compatible'
     """
     provider, colon, id = name.partition(":")
-    vendor = _VENDORS.get(provider) if colon else None
+    vendor = vendor_of(provider) if colon else None
     if vendor is None and base_url:
         provider, id, vendor = COMPATIBLE, name, _VENDORS[COMPATIBLE]
     if vendor is None:
@@ -118,32 +146,54 @@ def resolve_model(name: str, base_url: str | None = None) -> Model:
     address = (base_url or vendor.base_url).rstrip("/")
     if not address:
         raise ConfigurationError(f"provider {provider!r} has no address of its own; give a base_url")
-    return Model(
+    provider = vendor.provider or provider
+    model = Model(
         id=id,
         name=id,
         api=vendor.api,
-        provider=vendor.provider or provider,
+        provider=provider,
         base_url=address,
         reasoning=bool(_REASONING.search(id)),
         # Nobody tells which models see; the server refuses an image that its model cannot take.
         input=("text", "image"),
     )
+    # Whoever serves it from elsewhere has prices and limits of their own.
+    known = known_model(provider, id) if address == vendor.base_url else None
+    if known is None:
+        return model
+    return model.model_copy(update={"cost": known.cost, "context_window": known.context_window})
 
 
 def _unknown(name: str, provider: str) -> ConfigurationError:
-    names = [known for known in _VENDORS if known != COMPATIBLE]
-    if ":" not in name and provider not in _VENDORS:
+    names = [known for known in known_providers() if known != COMPATIBLE]
+    if provider in names:
+        return ConfigurationError(f"{name!r} names no model; write '{provider}:MODEL'")
+    if ":" not in name:
+        near = nearest_models(name) or [
+            f"{maker}:{name}" for maker, ids in _MAKERS if re.match(ids, name, re.I)
+        ]
+        meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
         return ConfigurationError(
-            f"model {name!r} names no provider; write 'provider:{name}' with one of {', '.join(names)}, "
+            f"model {name!r} names no provider{meant} Write 'provider:{name}' with one of {', '.join(names)}, "
             "or give a base_url"
         )
-    if provider in _VENDORS:
-        return ConfigurationError(f"{name!r} names no model; write '{provider}:MODEL'")
     nearest = difflib.get_close_matches(provider, names, cutoff=0.5) or names
     return ConfigurationError(
         f"provider {provider!r} of {name!r} is unknown; did you mean {' or '.join(nearest[:3])}? "
         f"Known are {', '.join(names)}; another is made known with register_vendor(...) or reached by a base_url."
     )
+
+
+_MAKERS = (
+    ("anthropic", "claude"),
+    ("openai", r"gpt-\d|o\d|chatgpt"),
+    ("google", "gemini|gemma"),
+    ("mistral", ".*stral"),
+    ("deepseek", "deepseek"),
+    ("xai", "grok"),
+    ("ollama", "llama|qwen|phi"),
+)
+"""Who makes the models whose names begin so."""
 
 
 def api_key_for(provider: str, env: Mapping[str, str] | None = None) -> str | None:
@@ -155,7 +205,7 @@ def api_key_for(provider: str, env: Mapping[str, str] | None = None) -> str | No
     'secret'
     """
     env = os.environ if env is None else env
-    vendor = _VENDORS.get(provider)
+    vendor = vendor_of(provider)
     if vendor is None or vendor.key_variable is None:
         return None
     key = env.get(vendor.key_variable, "").strip()

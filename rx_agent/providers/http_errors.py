@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 import pydantic_core
 
 from rx_agent.messages import ErrorKind
+from rx_agent.providers.known_models import nearest_models
 
 Wait: TypeAlias = Literal["connect", "first_byte", "idle"]
 """What a timeout may end: the fields of :class:`~rx_agent.providers.base.Timeouts`."""
@@ -263,7 +264,13 @@ _KINDS: tuple[tuple[re.Pattern[str], ErrorKind], ...] = (
         "overloaded",
     ),
     (_words(r"rate.?limit|resource_exhausted|too many requests|quota"), "rate_limit"),
-    (_words(r"authentication|unauthenticated|unauthorized|permission_denied|invalid.{0,3}api.?key"), "auth"),
+    (
+        _words(
+            r"authentication|unauthenticated|unauthorized|permission_denied|invalid.{0,3}api.?key"
+            r"|api.?key.{0,8}(not valid|invalid|expired)"
+        ),
+        "auth",
+    ),
     (_words(r"content.?(filter|policy)|safety|moderation|flagged"), "refused"),
     (_words(r"^timeout|deadline_exceeded|timed out"), "timeout"),
     (_words(r"invalid.?request|invalid_argument|not_found|bad.?request|validation"), "invalid_request"),
@@ -275,6 +282,7 @@ _STATUS_KINDS: dict[int, ErrorKind] = {
     408: "timeout",
     413: "context_overflow",
     429: "rate_limit",
+    499: "network",
     502: "overloaded",
     503: "overloaded",
     504: "timeout",
@@ -310,7 +318,13 @@ def _advice(status: int, kind: ErrorKind, error: ErrorData, target: Target) -> s
         case "refused":
             return ". The provider's filter refused the request."
         case _ if status == 404:
-            return f". Is {target.model!r} the right model name, and {target.url} the right address?"
+            near = [
+                name
+                for name in nearest_models(target.model, target.provider)
+                if not name.endswith(f":{target.model}")
+            ]
+            like = f" Known are {', '.join(near)}." if near else ""
+            return f". Is {target.model!r} the right model name, and {target.url} the right address?{like}"
         case "invalid_request":
             return ". The server does not accept the request as it stands."
         case _ if status >= 500:

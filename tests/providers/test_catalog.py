@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from rx_agent.errors import ConfigurationError
-from rx_agent.models import Model
-from rx_agent.providers import catalog, registry
+from rx_agent.models import Model, ModelCost
+from rx_agent.providers import catalog, known_models, registry
 from rx_agent.providers.catalog import (
     Vendor,
     api_key_for,
@@ -66,10 +69,84 @@ def test_a_base_url_alone_is_enough():
 def test_an_unknown_provider_is_told_its_nearest():
     with pytest.raises(ConfigurationError, match="did you mean mistral"):
         resolve_model("mistrall:large")
-    with pytest.raises(ConfigurationError, match="'provider:gpt-5'"):
-        resolve_model("gpt-5")
+    with pytest.raises(ConfigurationError, match="'provider:foo'"):
+        resolve_model("foo")
     with pytest.raises(ConfigurationError, match="base_url"):
         resolve_model("openai-compatible:m")
+
+
+def test_a_name_without_its_provider_is_told_whose_it_is():
+    for name, meant in (
+        ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("claude-sonet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("gpt-5-mini", "openai:gpt-5-mini"),
+        ("gemini-2.5-flash", "google:gemini-2.5-flash"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"did you mean .*{meant}"):
+            resolve_model(name)
+
+
+def test_without_the_price_list_the_maker_is_guessed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(known_models, "_providers", dict)
+    with pytest.raises(ConfigurationError, match="did you mean 'anthropic:claude-99'"):
+        resolve_model("claude-99")
+    assert resolve_model("anthropic:claude-sonnet-4-5").cost == ModelCost()
+
+
+def test_a_model_of_a_name_knows_its_window_and_its_prices_unless_told_otherwise():
+    model = Model.of("anthropic:claude-sonnet-4-5")
+    assert (model.context_window, model.cost) == (
+        200_000,
+        ModelCost(input=3, output=15, cache_read=0.3, cache_write=3.75),
+    )
+    own = Model.of("anthropic:claude-sonnet-4-5", cost=ModelCost(input=1), max_tokens=9_000)
+    assert (own.cost.input, own.max_tokens, own.context_window) == (1, 9_000, 200_000)
+    assert Model.of("smollm2", base_url="http://localhost:1/v1").provider == "openai-compatible"
+    with pytest.raises(ValidationError, match="max_tokens"):
+        Model.of("groq:m", max_tokens="many")
+
+
+def test_whoever_serves_a_model_from_elsewhere_has_prices_of_their_own():
+    assert resolve_model("openai:gpt-5-mini", base_url="http://gateway/v1").cost == ModelCost()
+    assert resolve_model("xai:grok-4").cost.output > 0  # goes by another name in the list
+    assert resolve_model("ollama:llama3.2").cost == ModelCost()
+
+
+def test_installed_packages_bring_vendors(monkeypatch: pytest.MonkeyPatch):
+    vendor = Vendor("https://llm.acme.example/v1", "ACME_API_KEY")
+
+    class Point:
+        value = "acme:VENDOR"
+
+        def __init__(self, name: str, found: object) -> None:
+            self.name, self.found = name, found
+
+        def load(self) -> object:
+            if isinstance(self.found, Exception):
+                raise self.found
+            return self.found
+
+    points = [Point("acme", vendor), Point("broken", ImportError("no acme2")), Point("odd", 7)]
+    reported: list[Any] = []
+    monkeypatch.setattr(catalog, "entry_points", lambda group: points if group == "rx_agent.vendors" else [])
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    catalog._installed.cache_clear()
+    try:
+        assert resolve_model("acme:small").base_url == vendor.base_url
+        assert "acme" in known_providers()
+        assert "odd" not in known_providers()
+        with pytest.raises(ConfigurationError, match="ACME_API_KEY"):
+            api_key_for("acme", {})
+    finally:
+        catalog._installed.cache_clear()
+    assert [report.object for report in reported] == ["broken", "odd"]
+
+
+@pytest.mark.parametrize("id", ["claude-sonnet-4-5", "claude-3-7-sonnet-latest", "claude-opus-4-6"])
+def test_claudes_that_think(id: str):
+    assert resolve_model(f"anthropic:{id}").reasoning
+    assert not resolve_model("anthropic:claude-3-5-haiku-latest").reasoning
+    assert not resolve_model("anthropic:claude-3-opus-20240229").reasoning
 
 
 @pytest.mark.parametrize(
