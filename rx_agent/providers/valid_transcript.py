@@ -47,7 +47,8 @@ def valid_transcript(messages: Iterable[Message], *, merge_users: bool = False) 
     - Results move right behind the message that called, into the order of its calls. A result belongs to
       the nearest message before it that made a call of that id (some servers use ids again). A second
       result to one call and a result to no call are left out; a call without a result gets an error result.
-    - A call id that was used before gets a number behind it, in call and result: ids are unique.
+    - A call id that was used before gets a number behind it, in call and result: ids are unique. A result has
+      the name of its call.
     - Empty text and thinking blocks are left out, and so are user and assistant messages that are empty then.
     - Lone surrogates become U+FFFD, split pairs are joined.
     - ``merge_users`` joins adjacent user messages, for APIs whose roles must alternate.
@@ -100,7 +101,7 @@ def _with_results(owner: _Asked, taken: set[str]) -> Sequence[Message]:
     return (
         message,
         *(
-            _answering(result, call.id) if result else missing_result(call, message.timestamp)
+            _answering(result, call) if result else missing_result(call, message.timestamp)
             for call, result in zip(message.tool_calls, owner.results, strict=True)
         ),
     )
@@ -134,10 +135,11 @@ def _numbered(message: AssistantMessage, ids: tuple[str, ...]) -> AssistantMessa
     return _NUMBERED.get(message, ids, make)
 
 
-def _answering(result: ToolResultMessage, id: str) -> ToolResultMessage:
-    if result.tool_call_id == id:
+def _answering(result: ToolResultMessage, call: ToolCall) -> ToolResultMessage:
+    answers = {"tool_call_id": call.id, "tool_name": call.name}
+    if (result.tool_call_id, result.tool_name) == (call.id, call.name):
         return result
-    return _NUMBERED.get(result, id, lambda: result.model_copy(update={"tool_call_id": id}))
+    return _NUMBERED.get(result, (call.id, call.name), lambda: result.model_copy(update=answers))
 
 
 def missing_result(call: ToolCall, timestamp: int = 0) -> ToolResultMessage:

@@ -20,8 +20,10 @@ from rx_agent.messages import (
     UserMessage,
 )
 from rx_agent.models import Model, ThinkingLevel
+from rx_agent.providers import thinking_levels
 from rx_agent.providers.base import Context, StreamOptions
 from rx_agent.providers.openai_chat.request import chat_payload
+from rx_agent.providers.thinking_levels import ThinkingLevelWarning
 
 
 @dataclass(frozen=True)
@@ -144,16 +146,54 @@ def test_a_calls_signature_goes_back_as_it_came():
 
 def test_tools_and_the_choice_among_them():
     sent = body(tools=(Spec(),), tool_choice="add")
-    assert sent["tools"] == [
-        {
-            "type": "function",
-            "function": {"name": "add", "description": "Adds.", "parameters": Spec().parameters},
-        }
-    ]
+    parameters = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    function = {"name": "add", "description": "Adds.", "parameters": parameters, "strict": True}
+    assert sent["tools"] == [{"type": "function", "function": function}]
     assert sent["tool_choice"] == {"type": "function", "function": {"name": "add"}}
     assert body(tools=(Spec(),), tool_choice="required")["tool_choice"] == "required"
     assert body(tools=(Spec(),), tool_choice="required", to=model("mistral"))["tool_choice"] == "any"
     assert "tool_choice" not in body(tool_choice="auto")
+
+
+def test_only_a_schema_that_strict_mode_can_express_is_strict_and_only_where_that_is_known():
+    loose = Spec(parameters={"type": "object", "properties": {"a": {"type": "integer", "default": 1}}})
+    for sent in (body(tools=(loose,)), body(tools=(loose,), to=model("groq"))):
+        assert sent["tools"][0]["function"] == {
+            "name": "add",
+            "description": "Adds.",
+            "parameters": loose.parameters,
+        }
+    assert "strict" not in body(tools=(Spec(),), to=model("groq"))["tools"][0]["function"]
+
+
+def test_a_tool_by_a_name_that_no_server_takes_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"'files\.read'"):
+        body(tools=(Spec(name="files.read"),))
+
+
+def test_a_call_of_what_no_tool_is_named_still_goes_back():
+    sent = body(own(ToolCall(id="1", name="files.read now")))["messages"]
+    assert sent[0]["tool_calls"][0]["function"]["name"] == "files_read_now"
+
+
+def test_a_reasoning_model_of_openai_has_a_developer():
+    def role(to: Model) -> str:
+        payload = chat_payload(to, Context("Be brief.", []), StreamOptions())
+        return payload.to_dict()["messages"][0]["role"]
+
+    assert role(model(reasoning=True)) == "developer"
+    assert role(model()) == "system"
+    assert role(model("groq", reasoning=True)) == "system"
+
+
+def test_caching_where_it_is_asked_for():
+    long = body(session_id="s" * 99, cache_retention="long")
+    assert (long["prompt_cache_key"], long["prompt_cache_retention"]) == ("s" * 64, "24h")
+    assert not body(session_id="s", cache_retention="none").keys() & {
+        "prompt_cache_key",
+        "prompt_cache_retention",
+    }
+    assert "prompt_cache_key" not in body(session_id="s", to=model("groq"))
 
 
 def test_options():
@@ -164,18 +204,41 @@ def test_options():
 
 
 @pytest.mark.parametrize(
-    ("provider", "level", "expected"),
+    ("provider", "id", "level", "expected"),
     [
-        ("openai", ThinkingLevel.MINIMAL, {"reasoning_effort": "minimal"}),
-        ("openai", ThinkingLevel.MAX, {"reasoning_effort": "xhigh"}),
-        ("groq", ThinkingLevel.MAX, {"reasoning_effort": "high"}),
-        ("openrouter", ThinkingLevel.LOW, {"reasoning": {"effort": "low"}}),
-        ("openai", ThinkingLevel.OFF, {}),
+        ("openai", "gpt-5", ThinkingLevel.MINIMAL, {"reasoning_effort": "minimal"}),
+        ("openai", "gpt-5.2", ThinkingLevel.XHIGH, {"reasoning_effort": "xhigh"}),
+        ("openai", "gpt-5.2", ThinkingLevel.OFF, {"reasoning_effort": "none"}),
+        ("openai", "m", ThinkingLevel.OFF, {}),
+        ("groq", "m", ThinkingLevel.MEDIUM, {"reasoning_effort": "medium"}),
+        ("groq", "m", ThinkingLevel.OFF, {}),
+        ("openrouter", "m", ThinkingLevel.LOW, {"reasoning": {"effort": "low"}}),
+        ("openrouter", "m", ThinkingLevel.OFF, {"reasoning": {"effort": "none"}}),
     ],
 )
-def test_thinking_levels(provider: str, level: ThinkingLevel, expected: dict[str, Any]):
-    sent = body(to=model(provider, reasoning=True), thinking_level=level)
+def test_thinking_levels(provider: str, id: str, level: ThinkingLevel, expected: dict[str, Any]):
+    sent = body(to=model(provider, id=id, reasoning=True), thinking_level=level)
     assert {name: value for name, value in sent.items() if name.startswith("reasoning")} == expected
+
+
+@pytest.mark.parametrize(
+    ("provider", "id", "level", "used"),
+    [
+        ("openai", "o3", ThinkingLevel.MAX, "high"),
+        ("openai", "gpt-5", ThinkingLevel.XHIGH, "high"),
+        ("groq", "m1", ThinkingLevel.MAX, "high"),
+        ("groq", "m1", ThinkingLevel.MINIMAL, "low"),
+    ],
+)
+def test_a_level_that_a_model_lacks_is_lowered_with_one_warning(
+    provider: str, id: str, level: ThinkingLevel, used: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(thinking_levels, "_WARNED", set())
+    to = model(provider, id=id, reasoning=True)
+    with pytest.warns(ThinkingLevelWarning, match=f"{id!r} of {provider} has no thinking level") as warned:
+        efforts = [body(to=to, thinking_level=level)["reasoning_effort"] for _ in range(2)]
+    assert efforts == [used, used]
+    assert len(warned) == 1
 
 
 def test_a_model_that_does_not_think_is_not_asked_to():

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from pydantic_core import from_json
+
 from rx_agent.messages import (
     AssistantMessage,
     ImageContent,
@@ -179,21 +181,19 @@ def _wire_name(name: str) -> str:
 def _messages(model: Model, messages: Iterable[Message], mark: Mapping[str, Any]) -> list[bytes]:
     """The messages, those of one role in a row as one: results stand first, for they answer what came before."""
     runs: list[tuple[Role, list[bytes]]] = []
-    last: Message | None = None
     for message in messages:
         made = _MADE.get(message, (model.api, model.provider, model.id), lambda m=message: _wire(m, model))
         if not made.blocks:
             continue
-        last = message
         if not runs and made.role == "assistant":
             runs.append(("user", [wire_json(_text(BEFORE))]))
         if runs and runs[-1][0] == made.role:
             runs[-1][1].extend(made.blocks)
         else:
             runs.append((made.role, list(made.blocks)))
-    if isinstance(last, AssistantMessage):
+    if runs and runs[-1][0] == "assistant":
         # An answer that the model shall go on with must not end in white space.
-        runs[-1][1][-1] = _trimmed(last, runs[-1][1][-1])
+        runs[-1][1][-1] = _trimmed(runs[-1][1][-1])
     if mark:
         _mark(runs, b"," + wire_json(dict(mark))[1:])
     return [b'{"role":"%s","content":[%s]}' % (role.encode(), b",".join(blocks)) for role, blocks in runs]
@@ -205,10 +205,9 @@ def _mark(runs: list[tuple[Role, list[bytes]]], mark: bytes) -> None:
         blocks[-1] = blocks[-1][:-1] + mark
 
 
-def _trimmed(message: AssistantMessage, block: bytes) -> bytes:
-    said = [each for each in message.content if isinstance(each, TextContent) and each.text.strip()]
-    ends_with_text = said and block == wire_json(_text(said[-1].text))
-    return wire_json(_text(said[-1].text.rstrip())) if ends_with_text else block
+def _trimmed(block: bytes) -> bytes:
+    data = from_json(block)
+    return wire_json(_text(data["text"].rstrip())) if data["type"] == "text" else block
 
 
 def _wire(message: Message, model: Model) -> _Wire:

@@ -12,20 +12,15 @@ from rx_agent.providers.call_ids import wire_call_id
 ReasoningReplay: TypeAlias = Literal["none", "reasoning_content", "reasoning_details"]
 
 _LOW_TO_HIGH: Mapping[ThinkingLevel, str] = {
-    ThinkingLevel.MINIMAL: "low",
     ThinkingLevel.LOW: "low",
     ThinkingLevel.MEDIUM: "medium",
     ThinkingLevel.HIGH: "high",
-    ThinkingLevel.XHIGH: "high",
-    ThinkingLevel.MAX: "high",
 }
-_MINIMAL_TO_XHIGH: Mapping[ThinkingLevel, str] = {
+_NONE_TO_XHIGH: Mapping[ThinkingLevel, str] = {
+    ThinkingLevel.OFF: "none",
     ThinkingLevel.MINIMAL: "minimal",
-    ThinkingLevel.LOW: "low",
-    ThinkingLevel.MEDIUM: "medium",
-    ThinkingLevel.HIGH: "high",
+    **_LOW_TO_HIGH,
     ThinkingLevel.XHIGH: "xhigh",
-    ThinkingLevel.MAX: "xhigh",
 }
 
 
@@ -44,20 +39,25 @@ class Profile:
     """How one server wants requests.
 
     ``max_tokens_field`` and ``required_choice`` are names that differ; ``wire_id`` makes a tool call's id
-    one the server takes, the same for call and result; ``efforts`` are its words for thinking levels, sent
-    as ``reasoning_effort`` or (``effort_in_object``) as ``reasoning.effort``; ``replay`` is the field in
-    which it wants its own reasoning back; ``session_field`` routes a conversation to the same cache.
+    one the server takes, the same for call and result; ``efforts`` are its words for the thinking levels that it
+    has, sent as ``reasoning_effort`` or (``effort_in_object``) as ``reasoning.effort``; None: those of OpenAI's
+    models, by their ids. ``replay`` is the field in which it wants its own reasoning back; ``session_field``
+    routes a conversation to the same cache, ``caches_longer``: it can be asked to keep that for a day.
+    ``developer_role``: its reasoning models have a developer in place of the system. ``strict_tools``: it can
+    hold a model to a tool's schema.
     """
 
-    system_role: str = "system"
+    developer_role: bool = False
+    strict_tools: bool = False
     max_tokens_field: str = "max_tokens"
     include_usage: bool = True
     required_choice: str = "required"
-    efforts: Mapping[ThinkingLevel, str] = field(default_factory=lambda: _LOW_TO_HIGH)
+    efforts: Mapping[ThinkingLevel, str] | None = field(default_factory=lambda: _LOW_TO_HIGH)
     effort_in_object: bool = False
     replay: ReasoningReplay = "none"
     replay_with_calls_only: bool = False
     session_field: str | None = None
+    caches_longer: bool = False
     wire_id: Callable[[str], str] = short_id
     assistant_after_tool: bool = False
     """A user message may not follow a tool result; an assistant message goes between."""
@@ -66,10 +66,13 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     "openai": Profile(
         max_tokens_field="max_completion_tokens",
-        efforts=_MINIMAL_TO_XHIGH,
+        efforts=None,
         session_field="prompt_cache_key",
+        caches_longer=True,
+        developer_role=True,
+        strict_tools=True,
     ),
-    "openrouter": Profile(efforts=_MINIMAL_TO_XHIGH, effort_in_object=True, replay="reasoning_details"),
+    "openrouter": Profile(efforts=_NONE_TO_XHIGH, effort_in_object=True, replay="reasoning_details"),
     "groq": Profile(max_tokens_field="max_completion_tokens"),
     "cerebras": Profile(max_tokens_field="max_completion_tokens"),
     # DeepSeek refuses reasoning that comes back without a tool call and misses it where there was one.

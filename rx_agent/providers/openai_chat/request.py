@@ -19,7 +19,11 @@ from rx_agent.messages import (
 )
 from rx_agent.models import Model, ThinkingLevel
 from rx_agent.providers.base import Context, StreamOptions, ToolSpec
+from rx_agent.providers.call_ids import accepted_name, wire_name
 from rx_agent.providers.openai_chat.profiles import Profile, profile_of
+from rx_agent.providers.openai_efforts import effort_for
+from rx_agent.providers.strict_schema import strict_schema
+from rx_agent.providers.thinking_levels import lowered_level
 from rx_agent.providers.transcript import made_by, transcript_for
 from rx_agent.providers.wire_json import IdentityCache, WirePayload, wire_json
 
@@ -39,7 +43,15 @@ _MADE: IdentityCache[_Wire] = IdentityCache()
 
 
 def chat_payload(model: Model, context: Context, options: StreamOptions) -> WirePayload:
-    """The request's body; each message is encoded at its first request and joined from then on."""
+    """The request's body; each message is encoded at its first request and joined from then on.
+
+    ``session_id`` and ``cache_retention`` go to OpenAI's own server as ``prompt_cache_key`` and
+    ``prompt_cache_retention``. Raises ``ValueError`` for a tool name that the API takes not.
+
+    >>> model = Model(id="m", api="openai_chat", provider="acme")
+    >>> chat_payload(model, Context("", [UserMessage(content="hi")]), StreamOptions()).to_dict()["messages"]
+    [{'role': 'user', 'content': 'hi'}]
+    """
     profile = profile_of(model.provider)
     fields: dict[str, Any] = {"model": model.id, "stream": True}
     if profile.include_usage:
@@ -49,22 +61,36 @@ def chat_payload(model: Model, context: Context, options: StreamOptions) -> Wire
     if options.temperature is not None:
         fields["temperature"] = options.temperature
     if context.tools:
-        fields["tools"] = [_tool(tool) for tool in context.tools]
+        fields["tools"] = [_tool(tool, profile) for tool in context.tools]
         if options.tool_choice is not None:
             fields["tool_choice"] = _tool_choice(options.tool_choice, profile)
-    if model.reasoning and options.thinking_level is not ThinkingLevel.OFF:
-        effort = profile.efforts[options.thinking_level]
+    if (effort := _effort(model, options.thinking_level, profile)) is not None:
         fields |= (
             {"reasoning": {"effort": effort}} if profile.effort_in_object else {"reasoning_effort": effort}
         )
-    if options.session_id is not None and profile.session_field is not None:
-        fields[profile.session_field] = options.session_id
+    if options.cache_retention != "none":
+        if options.session_id is not None and profile.session_field is not None:
+            fields[profile.session_field] = options.session_id[:64]
+        if options.cache_retention == "long" and profile.caches_longer:
+            fields["prompt_cache_retention"] = "24h"
     fields |= options.extra_body
     return WirePayload(fields, {"messages": _messages(model, context, profile)})
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+def _effort(model: Model, level: ThinkingLevel, profile: Profile) -> str | None:
+    if profile.efforts is None:
+        return effort_for(model, level)
+    return profile.efforts.get(lowered_level(model, level, profile.efforts)) if model.reasoning else None
+
+
+def _tool(tool: ToolSpec, profile: Profile) -> dict[str, Any]:
+    strict = strict_schema(tool.parameters) if profile.strict_tools else None
+    function = {
+        "name": accepted_name(tool.name, "Chat Completions"),
+        "description": tool.description,
+        "parameters": dict(tool.parameters) if strict is None else strict,
+        **({} if strict is None else {"strict": True}),
+    }
     return {"type": "function", "function": function}
 
 
@@ -83,7 +109,8 @@ def _messages(model: Model, context: Context, profile: Profile) -> list[bytes]:
     wire: list[bytes] = []
     images: list[dict[str, Any]] = []
     if context.system_prompt:
-        wire.append(wire_json({"role": profile.system_role, "content": context.system_prompt}))
+        role = "developer" if profile.developer_role and model.reasoning else "system"
+        wire.append(wire_json({"role": role, "content": context.system_prompt}))
     after_tool = False
 
     def user_follows() -> None:
@@ -169,7 +196,7 @@ def _details(block: ThinkingContent) -> list[Any]:
 
 
 def _call(call: ToolCall, profile: Profile, own: bool) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": wire_json(call.arguments).decode()}
+    function = {"name": wire_name(call.name), "arguments": wire_json(call.arguments).decode()}
     wire: dict[str, Any] = {"id": profile.wire_id(call.id), "type": "function", "function": function}
     if own and call.signature and call.signature.startswith("{"):
         wire["extra_content"] = json.loads(call.signature)
