@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 from pydantic_core import from_json
 
 from rx_agent.events import AssistantMessageEvent
-from rx_agent.message_builder import MessageBuilder
+from rx_agent.message_builder import MessageBuilder, too_deep
 from rx_agent.messages import StopReason
 from rx_agent.models import Model, Usage
 from rx_agent.providers.anthropic.usage import anthropic_usage, merged_usage
@@ -157,16 +157,16 @@ class AnthropicDecoder(StreamDecoder):
     # --- events of the message -----------------------------------------------------------------------------
 
     def _message_start(self, said: Any, events: Events) -> None:
+        message = said["message"]
+        id, usage = message.get("id"), merged_usage({}, message.get("usage") or {})
         if self._has_message:
             self._end_blocks(events)
             self.builder = MessageBuilder(self.model, timestamp=self.builder.header.timestamp)
             self._begin_anew()
         self._has_message = True
         events += self.begin()
-        message = said["message"]
-        id = message.get("id")
         self._id = id if isinstance(id, str) and id else None
-        self._usage = merged_usage({}, message.get("usage") or {})
+        self._usage = usage
 
     def _message_delta(self, said: Any, events: Events) -> None:
         delta: dict[str, Any] = said.get("delta") or {}
@@ -274,7 +274,7 @@ class AnthropicDecoder(StreamDecoder):
         block.at = started.content_index
         if given := content.get("input"):
             # The input may be whole already; deltas, where some come after all, are what counts.
-            block.given = given if isinstance(given, str) else wire_json(given).decode()
+            block.given = given if isinstance(given, str) else _written(given)
         else:
             block.fast = block.at
         return block
@@ -313,6 +313,10 @@ class AnthropicDecoder(StreamDecoder):
 
 def _is_tool_use(block: _Block) -> bool:
     return block.delta == "input_json_delta"
+
+
+def _written(given: Any) -> str:
+    return "(nested too deeply to be shown)" if too_deep(given) else wire_json(given).decode()
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from rx_agent.models import ModelCost, Usage
 
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_ABOUT_INPUT = (*_INPUT, "cache_creation")
 MAX_COUNT = 2**53
 """No server means a count beyond this."""
 
@@ -25,7 +26,7 @@ def merged_usage(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[st
     told = {
         name: value
         for name, value in later.items()
-        if value is not None and not (without_input and name in _INPUT and name in before)
+        if value is not None and not (without_input and name in _ABOUT_INPUT and name in before)
     }
     return {**before, **told}
 
