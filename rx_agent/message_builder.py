@@ -30,6 +30,7 @@ from rx_agent.messages import (
     ToolCall,
 )
 from rx_agent.models import Model, Usage
+from rx_agent.surrogates import with_joined_pairs
 
 Block: TypeAlias = TextContent | ThinkingContent | ToolCall
 
@@ -101,7 +102,7 @@ class _OpenBlock:
 
     def text(self) -> str:
         if len(self.pieces) > 1:
-            self.pieces[:] = ["".join(self.pieces)]
+            self.pieces[:] = [with_joined_pairs("".join(self.pieces))]
         return self.pieces[0] if self.pieces else ""
 
     def block(self) -> Block:

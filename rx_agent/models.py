@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import importlib
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rx_agent.surrogates import with_joined_pairs
 
 
 class Frozen(BaseModel):
-    """Base of all data in this package: immutable, unknown fields refused."""
+    """Base of all data in this package: immutable, unknown fields refused, text equal before and after JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_joined_pairs(cls, data: Any) -> Any:
+        if type(data) is not dict:
+            return data
+        fields = cast("dict[str, Any]", data)
+        for name, value in fields.items():
+            if type(value) is str and (joined := with_joined_pairs(value)) is not value:
+                fields = {**fields, name: joined}
+        return fields
 
 
 class ThinkingLevel(StrEnum):

@@ -25,6 +25,7 @@ from rx_agent.events import (
     ToolCallStartEvent,
 )
 from rx_agent.messages import AssistantMessage, TextContent, ThinkingContent, ToolCall
+from rx_agent.surrogates import with_joined_pairs
 
 Delta: TypeAlias = TextDeltaEvent | ThinkingDeltaEvent | ToolCallDeltaEvent
 Start: TypeAlias = TextStartEvent | ThinkingStartEvent | ToolCallStartEvent
@@ -80,7 +81,7 @@ def joined(updates: list[BlockUpdate], message: AssistantMessage) -> Iterator[Bl
                 deltas[0],
                 source=source,
                 position=3 * index + 2,
-                delta=_shared("".join(delta.delta for delta in deltas), message, index),
+                delta=_shared(with_joined_pairs("".join(delta.delta for delta in deltas)), message, index),
             )
         for end in ends:
             yield replace(end, source=source, position=3 * index + 3)
@@ -164,7 +165,7 @@ class ReplayLog:
             self._latest, self._index = None, -1
 
     def _joined_pieces(self) -> AgentEvent:
-        return MessageUpdateEvent(replace(self._latest, delta="".join(self._pieces)))
+        return MessageUpdateEvent(replace(self._latest, delta=with_joined_pairs("".join(self._pieces))))
 
     def _join(self, message: AssistantMessage) -> None:
         """Messages never overlap, so everything since the start is an update of this one."""

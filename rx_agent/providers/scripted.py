@@ -7,6 +7,7 @@ asyncio.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -123,7 +124,7 @@ class ScriptedProvider:
 
     def __init__(self, responses: Iterable[Scriptable | ScriptFunction] | ScriptFunction) -> None:
         self._by_function = responses if callable(responses) else None
-        self._responses = [] if callable(responses) else list(responses)
+        self._responses = [] if callable(responses) else list(_checked(responses))
         self.requests: list[tuple[Model, Context, StreamOptions]] = []
         self._ids = itertools.count(1)
 
@@ -248,6 +249,25 @@ class ScriptedProvider:
                 yield builder.thinking_delta(builder.open_indexes()[0], chunk)
 
 
+def _checked(responses: Any) -> Iterator[Scriptable | ScriptFunction]:
+    """The responses; what cannot be one is refused here, where it was written, rather than when it is asked for."""
+    if isinstance(responses, str | Say | Think | Call | Response | MarbleResponse | AssistantMessage):
+        raise ConfigurationError(f"scripted({responses!r:.80}): give a list, with one item for each answer")
+    try:
+        items = iter(responses)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"scripted({responses!r:.80}): give a list of answers, or a function"
+        ) from error
+    for item in items:
+        if not (callable(item) or isinstance(item, Response | MarbleResponse | AssistantMessage | Iterable)):
+            as_block(item)
+        elif isinstance(item, list | tuple):
+            for piece in cast("list[Any]", item):
+                as_block(piece)
+        yield cast(Any, item)
+
+
 def _done(builder: MessageBuilder, stop_reason: StopReason | None, usage: Usage) -> AssistantMessageEvent:
     calls = any(isinstance(block, ToolCall) for block in builder.blocks)
     return builder.done(stop_reason or ("tool_use" if calls else "stop"), usage=usage)
@@ -257,7 +277,10 @@ def argument_chunks(block: Call) -> tuple[str, ...]:
     """The call's arguments as they arrive: its chunks, or compact JSON in one piece."""
     if block.chunks is not None:
         return block.chunks
-    return (pydantic_core.to_json(dict(block.arguments)).decode(),)
+    # Escaped JSON, as pydantic's writer takes no lone surrogate (a file name that is not UTF-8 has some).
+    return (
+        json.dumps(dict(block.arguments), default=pydantic_core.to_jsonable_python, separators=(",", ":")),
+    )
 
 
 def as_block(piece: Any) -> Say | Think | Call:

@@ -92,10 +92,33 @@ def json_text(value: Any) -> str:
     Raises ``TypeError`` where something inside has no JSON form.
     """
     try:
-        plain = pydantic_core.to_jsonable_python(value, by_alias=True, fallback=_path_text)
+        plain = _jsonable(value)
+    except UnicodeEncodeError:
+        # Pydantic takes lone surrogates (a file name that is not UTF-8 has some) in values, but not in keys.
+        plain = _jsonable_with_any_keys(value)
     except (pydantic_core.PydanticSerializationError, UnicodeDecodeError) as error:
         raise TypeError(f"The tool's {type(value).__name__} has no JSON form: {error}") from error
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _jsonable(value: Any) -> Any:
+    return pydantic_core.to_jsonable_python(value, by_alias=True, fallback=_path_text)
+
+
+def _jsonable_with_any_keys(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return _jsonable_with_any_keys(value.model_dump(by_alias=True))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return {
+            key if isinstance(key, str) else next(iter(_jsonable({key: None}))): _jsonable_with_any_keys(item)
+            for key, item in items
+        }
+    if isinstance(value, list | tuple | AbstractSet):
+        return [_jsonable_with_any_keys(item) for item in cast("list[Any]", value)]
+    return _jsonable(value)
 
 
 def _path_text(value: Any) -> str:

@@ -129,7 +129,8 @@ def test_a_server_that_leaves_out_the_starts():
 
 
 def test_halves_of_an_emoji_and_a_lone_surrogate_are_taken():
-    assert message(start(), text("a\ud83d", "\ude00b"), stop()).text == "a\ud83d\ude00b"
+    assert message(start(), text("a\ud83d", "\ude00b"), stop()).text == "a\U0001f600b"
+    assert message(start(), text("a\ud83d", "b"), stop()).text == "a\ud83db"
 
 
 # --- tool calls --------------------------------------------------------------------------------------------

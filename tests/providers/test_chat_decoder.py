@@ -364,7 +364,7 @@ def test_surrogates_cut_between_two_deltas():
     raw = b"".join(halves)
     last = decode_bytes(raw + sse(*finish("stop")))[-1]
     assert isinstance(last, DoneEvent)
-    assert last.message.text == "\ud83d\ude00"
+    assert last.message.text == "\U0001f600"
 
 
 def test_bytes_that_are_no_utf8_do_not_end_the_answer():
