@@ -24,7 +24,7 @@ class ActiveRun:
     ) -> None:
         self.scheduler = scheduler
         self.signal = AbortSignal()
-        self.run = Run(self.abort, deliveries.settle, inside, clock_of(scheduler))
+        self.run = Run(self.abort, deliveries.settle, inside, clock_of(scheduler), lambda: self.stranded)
         self._deliveries = deliveries
         self._thread = threading.get_ident()
         self._subscription = SingleAssignmentDisposable()

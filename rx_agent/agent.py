@@ -8,14 +8,23 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, SingleAssignmentDisposable
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
 from rx_agent.abort import AbortSignal
 from rx_agent.active_run import ActiveRun
-from rx_agent.agent_inputs import PromptInput, messages_of, model_of, tools_of
+from rx_agent.agent_inputs import (
+    PromptInput,
+    checked,
+    chosen,
+    hook_of,
+    messages_of,
+    model_of,
+    tools_of,
+    transcript_of,
+)
 from rx_agent.agent_queues import QueueingAgent
 from rx_agent.asyncio_edge import TaskScope, default_scheduler, loop_of
-from rx_agent.delivery import AsyncDeliveries, Hub
+from rx_agent.delivery import AsyncDeliveries, Hub, Leaving
 from rx_agent.errors import (
     ContinueError,
     EventLoopRunningError,
@@ -84,35 +93,35 @@ class Agent(QueueingAgent):
         on_response: OnResponse | None = None,
     ) -> None:
         state = AgentState(
-            system_prompt=system_prompt,
-            model=model_of(model, stream_function),
-            thinking_level=ThinkingLevel(thinking_level),
+            system_prompt=checked("system_prompt", system_prompt, str),
+            model=model_of(model, hook_of("stream_function", stream_function)),
+            thinking_level=chosen("thinking_level", thinking_level, ThinkingLevel),
             tools=tools_of(tools),
-            messages=AppendOnly(messages),
+            messages=AppendOnly(transcript_of(messages)),
         )
         super().__init__(state, steering_mode, follow_up_mode, scheduler)
         self.stream_function = stream_function
-        self.steering_point = SteeringPoint(steering_point)
-        self.tool_execution = ToolExecutionMode(tool_execution)
+        self.steering_point = chosen("steering_point", steering_point, SteeringPoint)
+        self.tool_execution = chosen("tool_execution", tool_execution, ToolExecutionMode)
         self.max_concurrency = max_concurrency
         self.deps = deps
         self.options = replace(
-            options or StreamOptions(),
+            StreamOptions() if options is None else checked("options", options, StreamOptions),
             **{
-                name: hook
+                name: hook_of(name, hook)
                 for name, hook in (("on_payload", on_payload), ("on_response", on_response))
                 if hook is not None
             },
         )
         self.hooks = Hooks(
-            convert_to_llm,
-            transform_context,
-            before_tool_call,
-            after_tool_call,
-            prepare_next_turn,
-            prepare_next_turn_with_context,
-            should_stop_after_turn,
-            get_api_key,
+            hook_of("convert_to_llm", convert_to_llm),
+            hook_of("transform_context", transform_context),
+            hook_of("before_tool_call", before_tool_call),
+            hook_of("after_tool_call", after_tool_call),
+            hook_of("prepare_next_turn", prepare_next_turn),
+            hook_of("prepare_next_turn_with_context", prepare_next_turn_with_context),
+            hook_of("should_stop_after_turn", should_stop_after_turn),
+            hook_of("get_api_key", get_api_key),
         )
         self._tasks = TaskScope()
         self._deliveries = AsyncDeliveries(TaskScope())
@@ -155,14 +164,6 @@ class Agent(QueueingAgent):
             on = scheduler or self._scheduler()
             subscription = SingleAssignmentDisposable()
 
-            def tell(event: AgentEvent) -> None:
-                try:
-                    observer.on_next(event)
-                except Exception:
-                    # The run reports it; and whom it ran for has left.
-                    subscription.dispose()
-                    raise
-
             def start() -> None:
                 try:
                     begin = self._open(messages_of(input, images, on), on)
@@ -172,7 +173,7 @@ class Agent(QueueingAgent):
                 run = self.active_run
                 assert run is not None
                 subscription.disposable = run
-                run.subscribe(tell, observer.on_error, observer.on_completed)
+                run.subscribe(Leaving(observer, subscription))
                 begin()
 
             leaving = self._active
@@ -229,7 +230,9 @@ class Agent(QueueingAgent):
                 "elsewhere, or start a task for it"
             )
         while self._active is not None or len(self._tasks) or self._deliveries.busy:
-            if self._active is not None:
+            if self._active is not None and self._active.stranded:
+                self._active.abort()
+            elif self._active is not None:
                 await self._active.ended()
             await self._tasks.join()
             await self._deliveries.join()
@@ -276,9 +279,11 @@ class Agent(QueueingAgent):
         """Calls ``on_event(event)``, or ``on_event(event, signal)``, for each event of every run.
 
         Coroutine listeners are awaited in order; a provider's stream is read on only once they are through. A
-        listener that raises is reported to ``sys.unraisablehook`` and unsubscribed.
+        listener that raises is reported to ``sys.unraisablehook`` and unsubscribed. Disposing drops what the
+        listener has not been told yet, and cancels its coroutine that is being awaited.
         """
-        subscription = SingleAssignmentDisposable()
+        events = SingleAssignmentDisposable()
+        subscription = CompositeDisposable(events, Disposable(lambda: self._deliveries.drop(subscription)))
         call = fitted(on_event, 2)
 
         def failed(error: BaseException) -> None:
@@ -295,9 +300,9 @@ class Agent(QueueingAgent):
                 failed(error)
                 return
             if answer is not None and isinstance(answer, Awaitable):
-                self._deliveries.add(cast("Awaitable[Any]", answer), failed)
+                self._deliveries.add(cast("Awaitable[Any]", answer), failed, subscription)
 
-        subscription.disposable = self._events.subscribe(on_next)
+        events.disposable = self._events.subscribe(on_next)
         return subscription
 
     @property

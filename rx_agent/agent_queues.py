@@ -7,7 +7,7 @@ from typing import Any
 
 from reactivex import Observable, abc
 
-from rx_agent.agent_inputs import PromptInput, messages_of
+from rx_agent.agent_inputs import PromptInput, checked, chosen, messages_of
 from rx_agent.agent_state import StatefulAgent
 from rx_agent.asyncio_edge import default_scheduler
 from rx_agent.errors import ConfigurationError
@@ -27,9 +27,9 @@ class QueueingAgent(StatefulAgent):
         scheduler: abc.SchedulerBase | None,
     ) -> None:
         super().__init__(state)
-        self.scheduler = scheduler
-        self._steering = MessageQueue(QueueMode(steering_mode))
-        self._follow_ups = MessageQueue(QueueMode(follow_up_mode))
+        self.scheduler = None if scheduler is None else checked("scheduler", scheduler, abc.SchedulerBase)
+        self._steering = MessageQueue(chosen("steering_mode", steering_mode, QueueMode))
+        self._follow_ups = MessageQueue(chosen("follow_up_mode", follow_up_mode, QueueMode))
 
     def _scheduler(self) -> abc.SchedulerBase:
         return self.scheduler or default_scheduler()
@@ -42,11 +42,13 @@ class QueueingAgent(StatefulAgent):
         """
         messages = messages_of(message, scheduler=self._scheduler())
         for place, item in enumerate(messages, 1):
-            last = interrupt and place == len(messages)
-            if last and self._active is not None and not self._active.on_its_thread():
-                self._active.call(lambda item=item: self._steering.put(item, interrupt=True))
+            self._steering.put(item, interrupt=interrupt and place == len(messages), tell=False)
+        if interrupt:
+            # It has its place in the queue at once; the run is cut short on its own thread.
+            if self._active is not None:
+                self._active.call(self._steering.interrupt)
             else:
-                self._steering.put(item, interrupt=last)
+                self._steering.interrupt()
 
     def follow_up(self, message: PromptInput) -> None:
         """Queues a message for when the run would otherwise end."""
@@ -105,7 +107,7 @@ class QueueingAgent(StatefulAgent):
 
     @steering_mode.setter
     def steering_mode(self, mode: QueueMode) -> None:
-        self._steering.mode = QueueMode(mode)
+        self._steering.mode = chosen("steering_mode", mode, QueueMode)
 
     @property
     def follow_up_mode(self) -> QueueMode:
@@ -114,4 +116,4 @@ class QueueingAgent(StatefulAgent):
 
     @follow_up_mode.setter
     def follow_up_mode(self, mode: QueueMode) -> None:
-        self._follow_ups.mode = QueueMode(mode)
+        self._follow_ups.mode = chosen("follow_up_mode", mode, QueueMode)

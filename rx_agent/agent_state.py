@@ -9,7 +9,7 @@ from typing import Any, cast
 from reactivex import Observable, abc
 
 from rx_agent.active_run import ActiveRun
-from rx_agent.agent_inputs import model_of, tools_of
+from rx_agent.agent_inputs import checked, chosen, model_of, tools_of, transcript_of
 from rx_agent.delivery import CatchUp, Hub
 from rx_agent.errors import AgentBusyError, ConfigurationError
 from rx_agent.events import AgentEvent, MessageUpdateEvent
@@ -89,7 +89,7 @@ class StatefulAgent:
 
     @system_prompt.setter
     def system_prompt(self, value: str) -> None:
-        self._set(system_prompt=value)
+        self._set(system_prompt=checked("system_prompt", value, str))
 
     @property
     def model(self) -> Model:
@@ -107,7 +107,7 @@ class StatefulAgent:
 
     @thinking_level.setter
     def thinking_level(self, value: ThinkingLevel) -> None:
-        self._set(thinking_level=ThinkingLevel(value))
+        self._set(thinking_level=chosen("thinking_level", value, ThinkingLevel))
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -139,4 +139,4 @@ class StatefulAgent:
     @messages.setter
     def messages(self, value: Iterable[AgentMessage]) -> None:
         self._refuse_if_busy("assigning messages")
-        self._set(messages=AppendOnly(value))
+        self._set(messages=AppendOnly(transcript_of(value)))

@@ -40,6 +40,9 @@ INTERRUPTED = (
     "Operation aborted while this tool was running: it was interrupted, its result is lost, and it may have had "
     "effects."
 )
+NOT_TAKEN_OVER = (
+    "Operation aborted after this tool had run to its end: its effects stand, but its result was lost."
+)
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class CallProgress:
     started: bool = False
     running: bool = False
     """Its body has been entered (the hook before it is through)."""
+    finished: bool = False
+    """Its body has ended (the hook after it is not through)."""
     result: ToolResult | None = None
     is_error: bool = False
     message: ToolResultMessage | None = None
@@ -295,7 +300,8 @@ class _Closing:
             return call
         if not call.started:
             self.events.append(ToolExecutionStartEvent(call.call.id, call.call.name, call.call.arguments))
-        result = ToolResult(content=INTERRUPTED if call.running else NEVER_STARTED)
+        fate = NOT_TAKEN_OVER if call.finished else INTERRUPTED if call.running else NEVER_STARTED
+        result = ToolResult(content=fate)
         self.events.append(ToolExecutionEndEvent(call.call.id, call.call.name, result, is_error=True))
         return CallProgress(call.call, started=True, result=result, is_error=True)
 

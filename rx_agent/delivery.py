@@ -7,13 +7,14 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.notification import Notification, OnCompleted, OnError, OnNext
 
-from rx_agent.asyncio_edge import TaskScope, all_ended, step_through
+from rx_agent.asyncio_edge import TaskScope, all_ended, hop, step_through
 from rx_agent.reporting import name_of, report
 
 T = TypeVar("T")
@@ -127,6 +128,28 @@ class CatchUp(abc.ObserverBase[T], abc.DisposableBase, Generic[T]):
             self._observer.dispose()
 
 
+class Leaving(abc.ObserverBase[T], Generic[T]):
+    """Stands for an observer for whose sake a source runs: when it raises, ``source`` is disposed, too."""
+
+    def __init__(self, observer: abc.ObserverBase[T], source: abc.DisposableBase) -> None:
+        self._observer = observer
+        self._on_next = observer.on_next
+        self._source = source
+
+    def on_next(self, value: T) -> None:
+        try:
+            self._on_next(value)
+        except Exception:
+            self._source.dispose()
+            raise
+
+    def on_error(self, error: Exception) -> None:
+        self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        self._observer.on_completed()
+
+
 def original_callback(observer: object) -> object:
     """The user's callback behind RxPY's wrappers, as far as it can be told."""
     seen = observer
@@ -138,15 +161,30 @@ def original_callback(observer: object) -> object:
     return seen
 
 
+@dataclass(slots=True, eq=False)
+class _Delivery:
+    """A listener's coroutine for one event."""
+
+    work: Awaitable[Any]
+    on_error: Callable[[BaseException], None]
+    owner: object
+
+    def close(self) -> None:
+        if inspect.iscoroutine(self.work):
+            self.work.close()
+
+
 class AsyncDeliveries:
     """Listeners' coroutines, awaited one after another in the order of the events that caused them."""
 
     def __init__(self, tasks: TaskScope) -> None:
         self._tasks = tasks
-        self._waiting: deque[tuple[Awaitable[Any], Callable[[BaseException], None]]] = deque()
+        self._waiting: deque[_Delivery] = deque()
+        self._current: _Delivery | None = None
+        self._giving_up = False
         self._worker: asyncio.Task[None] | None = None
 
-    def add(self, work: Awaitable[Any], on_error: Callable[[BaseException], None]) -> None:
+    def add(self, work: Awaitable[Any], on_error: Callable[[BaseException], None], owner: object) -> None:
         """Queues ``work``; ``on_error`` hears what it raises. Without a loop, it must not wait."""
         try:
             loop = asyncio.get_running_loop()
@@ -158,30 +196,63 @@ class AsyncDeliveries:
             except BaseException as error:
                 on_error(error)
             return
-        self._waiting.append((work, on_error))
+        self._waiting.append(_Delivery(work, on_error, owner))
         if self._worker is None:
             self._worker = self._tasks.spawn(loop, self._work())
 
     async def _work(self) -> None:
         try:
             while self._waiting:
-                work, on_error = self._waiting[0]
+                self._current = self._waiting.popleft()
                 try:
-                    await work
+                    await self._current.work
                 except (KeyboardInterrupt, SystemExit):
                     raise
                 except BaseException as error:
-                    task = asyncio.current_task()
-                    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                        raise
-                    on_error(error)
-                self._waiting.popleft()
+                    cancelled = isinstance(error, asyncio.CancelledError) and self._cancelled()
+                    if not cancelled:
+                        self._current.on_error(error)
+                else:
+                    self._cancelled()  # it may have gone on in spite of it
         finally:
-            self._worker = None
+            self._worker = self._current = None
             while self._waiting:
-                work, _ = self._waiting.popleft()
-                if inspect.iscoroutine(work):
-                    work.close()
+                self._waiting.popleft().close()
+
+    def _cancelled(self) -> bool:
+        """Whether the present work was cancelled by :meth:`drop`. Raises where the worker itself was."""
+        task = asyncio.current_task()
+        given_up, self._giving_up = self._giving_up, False
+        if task is None or not task.cancelling():
+            return given_up
+        if not given_up or task.uncancel():
+            raise asyncio.CancelledError
+        return True
+
+    def drop(self, owner: object) -> None:
+        """Forgets what ``owner`` has waiting, and cancels what it has running. From any thread."""
+        worker = self._worker
+        if worker is None:
+            return
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        loop = worker.get_loop()
+        if loop is here:
+            self._drop(owner)
+        else:
+            hop(loop, self._drop, owner)
+
+    def _drop(self, owner: object) -> None:
+        for delivery in [each for each in self._waiting if each.owner is owner]:
+            self._waiting.remove(delivery)
+            delivery.close()
+        running = self._current is not None and self._current.owner is owner
+        # One that leaves from inside its own coroutine goes on to its end.
+        if running and self._worker is not None and not self._giving_up and not self.inside():
+            self._giving_up = True
+            self._worker.cancel()
 
     @property
     def busy(self) -> bool:

@@ -71,14 +71,21 @@ class MessageQueue(Sequence[AgentMessage]):
 
     # --- filling -------------------------------------------------------------------------------------------
 
-    def put(self, message: AgentMessage, *, interrupt: bool = False) -> None:
-        """Adds ``message`` at the end. ``interrupt``: whoever listens cuts short what it is doing."""
+    def put(self, message: AgentMessage, *, interrupt: bool = False, tell: bool = True) -> None:
+        """Adds ``message`` at the end. ``interrupt``: whoever listens cuts short what it is doing, now or (without
+        ``tell``) when :meth:`interrupt` is called.
+        """
         with self._lock:
             self._items.append((message, interrupt))
-            listeners = list(self._interrupted) if interrupt else []
         self._changed()
-        for listener in listeners:
-            listener()
+        if interrupt and tell:
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Tells whoever listens that an interrupting message waits; nobody, where it has been taken meanwhile."""
+        if self.due_by_interrupt():
+            for listener in list(self._interrupted):
+                listener()
 
     def clear(self) -> None:
         """Drops everything."""

@@ -43,12 +43,14 @@ class Run(Hub[AgentEvent]):
         settle: Callable[[], Any],
         inside: Callable[[], bool],
         now: Callable[[], float],
+        stranded: Callable[[], bool],
     ) -> None:
         super().__init__()
         self._inside = inside
         self._log = ReplayLog(now)
         self._abort = abort
         self._settle = settle
+        self._stranded = stranded
         self._end: AgentEndEvent | None = None
         self._readers: list[_Reader] = []
         self._lock = threading.Lock()
@@ -150,8 +152,13 @@ class Run(Hub[AgentEvent]):
                 "elsewhere, or start a task for it"
             )
 
+    def _end_if_stranded(self) -> None:
+        if not self.done and self._stranded():
+            self.dispose()  # its event loop was closed under it: nothing else will ever end it
+
     async def _result(self) -> AgentEndEvent:
         self._refuse_inside()
+        self._end_if_stranded()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
 
@@ -176,6 +183,7 @@ class Run(Hub[AgentEvent]):
 
     async def _iterate(self) -> AsyncIterator[AgentEvent]:
         self._refuse_inside()
+        self._end_if_stranded()
         reader = _Reader(asyncio.get_running_loop())
         self._readers.append(reader)
         subscription = self.subscribe(reader.put, on_completed=reader.end)

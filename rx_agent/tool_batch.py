@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import reactivex
 from reactivex import Observable
@@ -210,6 +210,7 @@ class ToolBatch:
     def _finalized(
         self, progress: CallProgress, args: dict[str, Any], outcome: Outcome
     ) -> Observable[AgentEvent]:
+        progress.finished = True
         hook = self.hooks.after_tool_call
         if hook is None:
             return emit(_end(progress.call, outcome))
@@ -290,6 +291,11 @@ class _Check:
 
 
 def _override(outcome: Outcome, answer: AfterToolCallResult) -> Outcome:
+    if not isinstance(cast(object, answer.is_error), bool | None):
+        raise TypeError(
+            f"after_tool_call: AfterToolCallResult.is_error is {answer.is_error!r:.80} "
+            f"({type(answer.is_error).__name__}); give True, False, or None to leave it as it is"
+        )
     fields = {
         name: value
         for name in ("content", "details", "usage", "terminate")

@@ -16,15 +16,18 @@ from reactivex.scheduler import NewThreadScheduler, ThreadPoolScheduler
 from reactivex.subject import Subject
 
 from rx_agent import (
+    AfterToolCallResult,
     Agent,
     AgentEndEvent,
     AssistantMessage,
     ConfigurationError,
+    QueueMode,
     RxAgentError,
     ToolCall,
     ToolContext,
     ToolExecutionMode,
     ToolResult,
+    ToolResultMessage,
     UserMessage,
     tool,
 )
@@ -582,3 +585,202 @@ def test_events_are_told_one_at_a_time_whoever_steers_and_aborts_from_where() ->
             watch.at_rest()
     finally:
         sys.setswitchinterval(interval)
+
+
+# --- leaving, and being cut off ----------------------------------------------------------------------------
+
+
+@on_loop
+async def test_who_leaves_is_told_nothing_more_and_its_coroutine_is_cancelled() -> None:
+    agent = Agent(stream_function=scripted([Response([say(*"abcdef")], every=0.005)]))
+    told: list[str] = []
+    others: list[str] = []
+    fate: list[str] = []
+    begun = asyncio.Event()
+
+    async def slow(event: Any) -> None:
+        told.append(event.type)
+        begun.set()
+        try:
+            await asyncio.sleep(SOON)
+        except asyncio.CancelledError:
+            fate.append("cancelled")
+            raise
+
+    async def other(event: Any) -> None:
+        others.append(event.type)
+
+    leaving = agent.subscribe(slow)
+    agent.subscribe(other)
+    run = agent.prompt("hi")
+    await begun.wait()
+    leaving.dispose()
+    async with asyncio.timeout(SOON / 2):
+        await run
+    assert (told, fate) == (["agent_start"], ["cancelled"])
+    assert others[0] == "agent_start"
+    assert others[-1] == "agent_end"
+
+
+@on_loop
+async def test_a_coroutine_listener_may_leave_from_inside_itself_and_from_another_thread() -> None:
+    agent = Agent(stream_function=scripted([Response([say(*"abcdef")], every=0.005), "again"]))
+    told: list[str] = []
+
+    async def once(event: Any) -> None:
+        leaving.dispose()
+        await asyncio.sleep(0.01)
+        told.append(event.type)
+
+    leaving = agent.subscribe(once)
+    await agent.prompt("hi")
+    assert told == ["agent_start"]
+
+    heard: list[str] = []
+
+    async def listener(event: Any) -> None:
+        heard.append(event.type)
+        await asyncio.sleep(SOON)
+
+    from_elsewhere = agent.subscribe(listener)
+    run = agent.prompt("hi")
+    await asyncio.to_thread(from_elsewhere.dispose)
+    async with asyncio.timeout(SOON / 2):
+        await run
+    assert heard in ([], ["agent_start"])
+
+
+@on_loop
+async def test_cancelling_who_waits_still_cancels_a_listener_that_has_been_left() -> None:
+    """A dropped delivery must not swallow the cancellation of the worker itself."""
+    agent = Agent(stream_function=scripted(["one"]))
+    begun = asyncio.Event()
+
+    async def stubborn(event: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(SOON)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)  # goes on for a while, and ends as if nothing had been
+
+    leaving = agent.subscribe(stubborn)
+    agent.prompt("hi")
+    await begun.wait()
+    leaving.dispose()
+    leaving.dispose()
+    async with asyncio.timeout(SOON / 2):
+        await agent.wait_for_idle()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def abandoned(wait: Callable[[Agent, Any], Awaitable[Any]]) -> None:
+    agent = Agent(stream_function=scripted([Response(["never"], delay=SOON), "two"]))
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> Any:
+        return agent.prompt("hi")
+
+    run = loop.run_until_complete(begin())
+    loop.close()
+
+    async def main() -> None:
+        async with asyncio.timeout(SOON):
+            await wait(agent, run)
+
+    asyncio.run(main())
+    assert run.end.reason == "aborted"
+    assert agent.active_run is None
+
+
+def test_idle_comes_for_a_run_whose_loop_was_closed_under_it() -> None:
+    abandoned(lambda agent, run: agent.wait_for_idle())
+
+
+def test_a_run_whose_loop_was_closed_under_it_can_be_awaited() -> None:
+    async def wait(agent: Agent, run: Any) -> None:
+        assert (await run).reason == "aborted"
+
+    abandoned(wait)
+
+
+def test_the_events_of_a_run_whose_loop_was_closed_under_it_end() -> None:
+    async def wait(agent: Agent, run: Any) -> None:
+        assert [event.type async for event in run][-1] == "agent_end"
+
+    abandoned(wait)
+
+
+@on_loop
+async def test_steering_from_another_thread_keeps_its_order() -> None:
+    agent = Agent(
+        stream_function=scripted([Response(["never"], delay=SOON), "answered"]), steering_mode=QueueMode.ALL
+    )
+    agent.prompt("hi")
+
+    def steer() -> None:
+        agent.steer("first", interrupt=True)
+        agent.steer("second")
+        assert [message.text for message in agent.steering_queue] == ["first", "second"]
+
+    # The loop stands still meanwhile, so that nothing of it can slip in between.
+    thread = threading.Thread(target=steer)
+    thread.start()
+    thread.join()
+    async with asyncio.timeout(SOON / 2):
+        await agent.wait_for_idle()
+    said = [message.text for message in agent.messages if isinstance(message, UserMessage)]
+    assert said == ["hi", "first", "second"]
+    assert agent.messages[-1].text == "answered"  # type: ignore[union-attr]
+
+
+@on_loop
+async def test_an_abort_after_a_tools_end_does_not_say_that_it_was_interrupted() -> None:
+    @tool
+    def write(text: str) -> str:
+        """Writes."""
+        return text
+
+    hooked = asyncio.Event()
+
+    async def after(context: Any) -> None:
+        hooked.set()
+        await asyncio.sleep(SOON)
+
+    agent = Agent(stream_function=scripted([[call("write", text="x")]]), tools=[write], after_tool_call=after)
+    agent.prompt("hi")
+    await hooked.wait()
+    agent.abort()
+    await agent.wait_for_idle()
+    result = agent.messages[2]
+    assert isinstance(result, ToolResultMessage)
+    assert "had run to its end" in result.text
+    assert "interrupted" not in result.text
+
+
+@pytest.mark.parametrize("wrong", [{"is_error": "x"}, {"content": 3}, {"usage": 3}, {"terminate": "maybe?"}])
+def test_a_hook_that_overrides_with_junk_gives_an_error_result(wrong: dict[str, Any]) -> None:
+    @tool
+    def write(text: str) -> str:
+        """Writes."""
+        return text
+
+    agent = Agent(
+        stream_function=scripted([[call("write", text="x")], "done"]),
+        tools=[write],
+        after_tool_call=lambda context: AfterToolCallResult(**wrong),
+    )
+    Watch(agent)
+    agent.prompt("hi")
+    result = agent.messages[2]
+    assert isinstance(result, ToolResultMessage)
+    assert result.is_error
+    assert next(iter(wrong)) in result.text
+    assert agent.messages[-1].text == "done"  # type: ignore[union-attr]
+
+
+def test_an_observer_of_ask_that_raises_is_reported_by_its_own_name(reports: list[Any]) -> None:
+    def my_listener(event: Any) -> None:
+        raise ValueError("mine")
+
+    Agent(stream_function=scripted(["one"])).ask("hi").subscribe(my_listener)
+    assert [report.object for report in reports] == [my_listener]

@@ -90,7 +90,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
             raise ConfigurationError(f"--{option.replace('_', '-')}: is empty; leave it out for the default")
     folder: Path = given.cwd
     try:
-        is_folder = folder.is_dir()
+        is_folder = folder.is_dir() and bool(folder.resolve())  # of a deleted folder only the second fails
     except (OSError, ValueError) as error:  # longer than a path may be; a NUL in it
         raise ConfigurationError(
             f"--cwd {_brief(folder)}: {getattr(error, 'strerror', None) or error}"

@@ -338,7 +338,11 @@ def gave_up(failure: Failure, retries: int) -> Failure:
     if not retries:
         return failure
     times = "once" if retries == 1 else f"{retries} times"
-    return replace(failure, text=f"{failure.text.rstrip('.')}. Tried again {times} in vain.", retryable=False)
+    return replace(failure, text=f"{_sentence(failure.text)} Tried again {times} in vain.", retryable=False)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def too_long_to_wait(failure: Failure, limit_ms: int) -> Failure:
@@ -347,7 +351,7 @@ def too_long_to_wait(failure: Failure, limit_ms: int) -> Failure:
     return replace(
         failure,
         text=(
-            f"{failure.text.rstrip('.')}. The server asks to wait {wait:g} s before the next try, more than "
+            f"{_sentence(failure.text)} The server asks to wait {wait:g} s before the next try, more than "
             f"max_retry_delay_ms allows ({limit_ms / 1000:g} s): wait that long, or raise it (0 waits for any)."
         ),
         retryable=False,

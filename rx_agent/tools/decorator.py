@@ -177,6 +177,10 @@ def tool_from_schema(
     """
     if not callable(body):
         raise ToolDefinitionError(f"Tool {name!r}: body must be callable, not {type(body).__name__}.")
+    if not isinstance(cast(object, parameters), Mapping):
+        raise ToolDefinitionError(
+            f"Tool {name!r}: parameters must be a JSON schema as a dict, not {type(parameters).__name__}."
+        )
     schema = CheckedSchema(name, copy.deepcopy(dict(parameters)))
     kind = kind_of(body)
     with_context = _takes_context(body)

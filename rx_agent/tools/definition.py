@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -61,6 +62,12 @@ class Tool:
                 "Give one with name=..."
             )
         object.__setattr__(self, "execution_mode", _mode(self.name, self.execution_mode))
+        prepare: Any = self.prepare_arguments
+        if prepare is not None and (not callable(prepare) or inspect.iscoroutinefunction(prepare)):
+            raise ToolDefinitionError(
+                f"Tool {self.name!r}: prepare_arguments={prepare!r:.80} must be a plain function (not a coroutine) "
+                "that takes the raw arguments and returns a dict"
+            )
         timeout: Any = self.timeout
         if timeout is not None and not (
             isinstance(timeout, int | float) and math.isfinite(timeout) and timeout > 0

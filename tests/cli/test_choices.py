@@ -127,3 +127,14 @@ def test_given_prices_are_the_models() -> None:
 def test_exit_codes(reason: EndReason, interrupted: bool, code: int) -> None:
     assert exit_code(AgentEndEvent((), reason), interrupted=interrupted) == code
     assert exit_code(None, interrupted=False) == 0
+
+
+def test_a_folder_that_was_deleted_under_the_shell_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigurationError, match=r"--cwd \.: "):
+        parse(["hi"])
