@@ -133,8 +133,7 @@ def model_of(model: Model | None, stream_function: StreamFunction | None) -> Mod
     if not isinstance(found, Model):
         raise ConfigurationError(
             f"model: {found!r} is no Model; give Agent(model=...), for instance "
-            'resolve_model("openai:gpt-5-mini") from rx_agent.providers.catalog, or a stream_function that '
-            "brings its own, such as scripted([...])"
+            'Model.of("openai:gpt-5-mini"), or a stream_function that brings its own, such as scripted([...])'
         )
     return found
 

@@ -1,7 +1,7 @@
 """The Messages API of Anthropic (https://docs.anthropic.com/en/api/messages), also spoken by some others.
 
 ``stream(model, context, options).subscribe(print, scheduler=AsyncIOScheduler(loop))`` sends a request; with
-``model = resolve_model("anthropic:claude-sonnet-4-5")`` it goes to Anthropic, with the key in
+``model = Model.of("anthropic:claude-sonnet-4-5")`` it goes to Anthropic, with the key in
 ``ANTHROPIC_API_KEY``.
 """
 

@@ -1,7 +1,7 @@
 """The Gemini API (https://ai.google.dev/api/generate-content), spoken by Google AI and by Vertex AI.
 
 ``stream(model, context, options).subscribe(print, scheduler=AsyncIOScheduler(loop))`` sends a request; with
-``model = resolve_model("google:gemini-2.5-flash")`` it goes to Google AI, with the key in ``GEMINI_API_KEY``.
+``model = Model.of("google:gemini-2.5-flash")`` it goes to Google AI, with the key in ``GEMINI_API_KEY``.
 Vertex AI is a model with the ``base_url`` of its ``publishers/google`` and an ``authorization`` header.
 """
 

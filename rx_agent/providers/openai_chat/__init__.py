@@ -1,7 +1,7 @@
 """The Chat Completions API (https://platform.openai.com/docs/api-reference/chat), spoken by OpenAI and many others.
 
 ``stream(model, context, options).subscribe(print, scheduler=AsyncIOScheduler(loop))`` sends a request; with
-``model = resolve_model("ollama:llama3.2:3b")`` it goes to Ollama on this machine.
+``model = Model.of("ollama:llama3.2:3b")`` it goes to Ollama on this machine.
 """
 
 from __future__ import annotations

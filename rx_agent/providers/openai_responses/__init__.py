@@ -1,7 +1,7 @@
 """The Responses API (https://platform.openai.com/docs/api-reference/responses), spoken by OpenAI and some others.
 
 ``stream(model, context, options).subscribe(print, scheduler=AsyncIOScheduler(loop))`` sends a request; with
-``model = resolve_model("openai:gpt-5-mini")`` it goes to OpenAI, with the key in ``OPENAI_API_KEY``. Nothing is
+``model = Model.of("openai:gpt-5-mini")`` it goes to OpenAI, with the key in ``OPENAI_API_KEY``. Nothing is
 stored there: reasoning goes back and forth encrypted.
 """
 
