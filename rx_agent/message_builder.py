@@ -30,7 +30,7 @@ from rx_agent.messages import (
     ToolCall,
 )
 from rx_agent.models import Model, Usage
-from rx_agent.surrogates import with_joined_pairs
+from rx_agent.surrogates import repaired_text, with_joined_pairs, with_joined_pairs_inside
 
 Block: TypeAlias = TextContent | ThinkingContent | ToolCall
 
@@ -38,7 +38,7 @@ Block: TypeAlias = TextContent | ThinkingContent | ToolCall
 def partial_arguments(text: str) -> dict[str, Any]:
     """What can be read of JSON arguments that are still arriving (unfinished strings included)."""
     try:
-        value = from_json(text, allow_partial="trailing-strings")
+        value = from_json(repaired_text(text), allow_partial="trailing-strings")
     except ValueError:
         return {}
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
@@ -57,7 +57,7 @@ def final_tool_call(tool_call: ToolCall, text: str) -> ToolCall:
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and not too_deep(value):
-        return tool_call.model_copy(update={"arguments": value})
+        return tool_call.model_copy(update={"arguments": with_joined_pairs_inside(value)})
     saved = partial_arguments(text)
     return tool_call.model_copy(
         update={"arguments": {} if too_deep(saved) else saved, "invalid_arguments": text}
@@ -86,7 +86,7 @@ def too_deep(value: Any) -> bool:
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     if not too_deep(arguments):
-        return {"arguments": arguments}
+        return {"arguments": with_joined_pairs_inside(arguments)}
     return {"arguments": {}, "invalid_arguments": "(nested too deeply to be shown)"}
 
 
@@ -132,7 +132,7 @@ class _Replay:
             if index >= len(blocks) and (isinstance(value, str) or is_end):
                 continue  # a careless provider's; reading a message must never fail
             if isinstance(value, str):
-                blocks[index].pieces.append(value)
+                blocks[index].pieces.append(with_joined_pairs(value))
             elif is_end:
                 blocks[index].final = value
             else:

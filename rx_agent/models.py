@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rx_agent.surrogates import with_joined_pairs
+from rx_agent.surrogates import with_joined_pairs_inside
 
 
 class Frozen(BaseModel):
@@ -23,7 +23,7 @@ class Frozen(BaseModel):
             return data
         fields = cast("dict[str, Any]", data)
         for name, value in fields.items():
-            if type(value) is str and (joined := with_joined_pairs(value)) is not value:
+            if (joined := with_joined_pairs_inside(value)) is not value:
                 fields = {**fields, name: joined}
         return fields
 

@@ -11,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rx_agent import Agent, TextContent, ThinkingContent, ToolResultMessage, UserMessage, tool
+from rx_agent import (
+    Agent,
+    AssistantMessage,
+    TextContent,
+    ThinkingContent,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    tool,
+)
 from rx_agent.event_json import event_from_json, event_to_json
+from rx_agent.message_builder import MessageBuilder
 from rx_agent.messages import message_from_json, to_json
 from rx_agent.providers.scripted import call, say, scripted, think
 
@@ -69,6 +79,24 @@ def test_an_answer_cut_anywhere_comes_back_from_json_as_it_went(thought: list[st
 
 
 @given(pieces)
+def test_arguments_that_mix_escapes_and_characters_come_back_from_json(chunks: list[str]) -> None:
+    builder = MessageBuilder()
+    opened = builder.tool_call_start("1", "look")
+    for chunk in ["{", '"path": "', *chunks, "\\ud83d", *chunks, '"}']:
+        builder.tool_call_delta(opened.content_index, chunk)
+    builder.tool_call_end(opened.content_index)
+    message = builder.done("tool_use").message
+    assert message_from_json(to_json(message)) == message
+
+
+def test_details_that_hold_themselves_are_taken() -> None:
+    details: dict[str, Any] = {"name": "\ud83d" + "\ude00"}
+    details["self"] = details
+    message = ToolResultMessage(tool_call_id="1", tool_name="look", content="", details=details)
+    assert message.details["self"]["self"]["name"] == "😀"
+
+
+@given(pieces)
 def test_arguments_cut_anywhere_are_read(chunks: list[str]) -> None:
     got: list[Any] = []
 
@@ -90,6 +118,10 @@ def test_text_given_by_a_user_is_joined_too(chunks: list[str]) -> None:
         UserMessage(content=text),
         UserMessage(content=[TextContent(text=text, signature=text)]),
     ):
+        assert message_from_json(to_json(message)) == message
+    asked = ToolCall(id=text, name="look", arguments={"path": [text], text: {"in": text}})
+    answer = ToolResultMessage(tool_call_id=text, tool_name=text, content=text, details=[{text: text}])
+    for message in (AssistantMessage(content=[asked]), answer):
         assert message_from_json(to_json(message)) == message
     thought = ThinkingContent(thinking=text)
     assert ThinkingContent.model_validate(json.loads(to_json(thought))) == thought

@@ -20,7 +20,8 @@ from rx_agent.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from rx_agent.providers.wire_json import IdentityCache, repaired, repaired_text
+from rx_agent.providers.wire_json import IdentityCache, repaired
+from rx_agent.surrogates import repaired_text
 
 MISSING_RESULT = (
     "No result: the tool call was interrupted before it gave one. It may or may not have had effects."

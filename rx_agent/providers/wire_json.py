@@ -14,24 +14,9 @@ from typing import Any, Generic, TypeVar, cast
 
 import pydantic_core
 
+from rx_agent.surrogates import repaired_text
+
 T = TypeVar("T")
-
-
-def repaired_text(text: str) -> str:
-    """``text`` with every surrogate pair joined and every lone surrogate replaced by U+FFFD.
-
-    Returns the very same object where there is nothing to repair.
-
-    >>> repaired_text("\\ud83d\\ude00") == "\\U0001f600", repaired_text("a\\ud83d!") == "a\\ufffd!"
-    (True, True)
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def repaired(value: Any) -> Any:

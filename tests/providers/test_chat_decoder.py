@@ -367,6 +367,21 @@ def test_surrogates_cut_between_two_deltas():
     assert last.message.text == "\U0001f600"
 
 
+def test_a_lone_half_of_a_character_in_arguments_costs_no_call():
+    path = "caf\udce9"
+    raw = json.dumps({"path": path}, ensure_ascii=False)
+    events = decode(
+        piece(function={"name": "a", "arguments": raw}), piece(function={"name": "b", "arguments": raw})
+    )
+    assert all(event.partial is not None for event in events[:-1])
+    last = events[-1]
+    assert isinstance(last, DoneEvent)
+    assert [(c.name, c.arguments) for c in last.message.tool_calls] == [
+        ("a", {"path": path}),
+        ("b", {"path": path}),
+    ]
+
+
 def test_bytes_that_are_no_utf8_do_not_end_the_answer():
     last = decode_bytes(b'data: {"choices":[{"delta":{"content":"a\xff"}}]}\n\n' + sse(*finish("stop")))[-1]
     assert isinstance(last, DoneEvent)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic_core import PydanticSerializationError
 
 from rx_agent.messages import UserMessage
-from rx_agent.providers.wire_json import IdentityCache, WirePayload, repaired_text, wire_json
+from rx_agent.providers.wire_json import IdentityCache, WirePayload, wire_json
+from rx_agent.surrogates import repaired_text
 
 ANY_TEXT = st.text(st.characters(blacklist_categories=()))
 

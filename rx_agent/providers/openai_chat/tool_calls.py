@@ -11,6 +11,7 @@ from pydantic_core import from_json
 from rx_agent.events import AssistantMessageEvent
 from rx_agent.message_builder import MessageBuilder
 from rx_agent.providers.wire_json import wire_json
+from rx_agent.surrogates import repaired_text
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -30,7 +31,7 @@ class _Call:
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
         try:
-            return isinstance(from_json("".join(self.pieces)), dict)
+            return isinstance(from_json(repaired_text("".join(self.pieces))), dict)
         except ValueError:
             return False
 
