@@ -6,6 +6,7 @@ holds the builder and a position in it: the message is made when somebody reads 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -53,14 +54,40 @@ class BlockEvent:
         return self.source.message_at(self.position)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class DeltaEvent(BlockEvent):
+    """Base of the three events that append ``delta``, nearly all that there are.
+
+    Their constructor is written out: what ``dataclass`` makes of a frozen class takes twice as long.
+    """
+
+    delta: str
+
+    def __init__(self, content_index: int, source: PartialSource, position: int, delta: str) -> None:
+        _set_content_index(self, content_index)
+        _set_source(self, source)
+        _set_position(self, position)
+        _set_delta(self, delta)
+
+
+def _setter(cls: type, name: str) -> Callable[[object, Any], None]:
+    """What sets a slot although the class is frozen, for constructors."""
+    return cls.__dict__[name].__set__
+
+
+_set_content_index = _setter(BlockEvent, "content_index")
+_set_source = _setter(BlockEvent, "source")
+_set_position = _setter(BlockEvent, "position")
+_set_delta = _setter(DeltaEvent, "delta")
+
+
 @dataclass(frozen=True, slots=True)
 class TextStartEvent(BlockEvent):
     type: ClassVar[Literal["text_start"]] = "text_start"
 
 
-@dataclass(frozen=True, slots=True)
-class TextDeltaEvent(BlockEvent):
-    delta: str
+@dataclass(frozen=True, slots=True, init=False)
+class TextDeltaEvent(DeltaEvent):
     type: ClassVar[Literal["text_delta"]] = "text_delta"
 
 
@@ -75,9 +102,8 @@ class ThinkingStartEvent(BlockEvent):
     type: ClassVar[Literal["thinking_start"]] = "thinking_start"
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingDeltaEvent(BlockEvent):
-    delta: str
+@dataclass(frozen=True, slots=True, init=False)
+class ThinkingDeltaEvent(DeltaEvent):
     type: ClassVar[Literal["thinking_delta"]] = "thinking_delta"
 
 
@@ -92,11 +118,10 @@ class ToolCallStartEvent(BlockEvent):
     type: ClassVar[Literal["toolcall_start"]] = "toolcall_start"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDeltaEvent(BlockEvent):
+@dataclass(frozen=True, slots=True, init=False)
+class ToolCallDeltaEvent(DeltaEvent):
     """``delta`` is a piece of the arguments' JSON text."""
 
-    delta: str
     type: ClassVar[Literal["toolcall_delta"]] = "toolcall_delta"
 
 

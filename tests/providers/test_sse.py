@@ -74,6 +74,7 @@ def test_an_event_that_the_end_leaves_without_its_blank_line_still_counts():
 def test_what_is_no_event_is_kept_for_the_error_message():
     reader = SseReader()
     reader.feed(b"data: a\n\nerror: {}\n<html>" + b"x" * 10_000 + b"\n")
+    reader.close()
     assert reader.stray.startswith(b"error: {}\n<html>xxx")
     assert len(reader.stray) <= 4097
 
