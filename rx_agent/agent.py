@@ -389,10 +389,12 @@ class Agent(QueueingAgent):
             start_now=start_now,
         )
 
+        fold, tell, record = self._fold, self._events.next, active.run.record
+
         def on_event(event: AgentEvent) -> None:
-            self._fold(event)
-            self._events.next(event)
-            active.run.record(event)
+            fold(event)
+            tell(event)
+            record(event)
 
         def on_completed() -> None:
             self._active = None

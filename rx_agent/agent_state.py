@@ -58,11 +58,11 @@ class StatefulAgent:
         return Observable(subscribe)
 
     def _fold(self, event: AgentEvent) -> None:
-        if isinstance(event, MessageUpdateEvent):
+        if type(event) is MessageUpdateEvent:
             self._latest = event
         else:
             self._state = reduce(self.state, event)
-        if self._states.observed:
+        if self._states.observers:
             self._states.next(self.state)
 
     def _refuse_if_busy(self, what: str) -> None:
@@ -79,7 +79,7 @@ class StatefulAgent:
 
     def _set(self, **fields: Any) -> None:
         self._state = replace(self.state, **fields)
-        if self._states.observed:
+        if self._states.observers:
             self._states.next(self._state)
 
     @property

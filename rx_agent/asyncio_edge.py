@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import functools
 import threading
+import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
@@ -36,7 +37,11 @@ def loop_of(scheduler: abc.SchedulerBase | None) -> asyncio.AbstractEventLoop | 
 def clock_of(scheduler: abc.SchedulerBase) -> Callable[[], float]:
     """The scheduler's time in seconds, as cheaply as it can be had; only differences mean something."""
     loop = loop_of(scheduler)
-    return loop.time if loop is not None else _now_of(scheduler)
+    if loop is None:
+        return _now_of(scheduler)
+    if getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time:
+        return time.monotonic  # what that method comes to
+    return loop.time
 
 
 def _now_of(scheduler: abc.SchedulerBase) -> Callable[[], float]:

@@ -29,7 +29,8 @@ class Hub(Observable[T], Generic[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._observers: list[abc.ObserverBase[T]] = []
+        self.observers: list[abc.ObserverBase[T]] = []
+        """Who listens. The list is replaced, never changed."""
         self._ended = False
 
     def _subscribe_core(
@@ -38,21 +39,16 @@ class Hub(Observable[T], Generic[T]):
         if self._ended:
             observer.on_completed()
             return Disposable()
-        self._observers = [*self._observers, observer]
+        self.observers = [*self.observers, observer]
         return Disposable(lambda: self._remove(observer))
 
     def _remove(self, observer: abc.ObserverBase[T]) -> None:
-        self._observers = [other for other in self._observers if other is not observer]
-
-    @property
-    def observed(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._observers)
+        self.observers = [other for other in self.observers if other is not observer]
 
     def next(self, value: T, observers: list[abc.ObserverBase[T]] | None = None) -> None:
         """Tells every observer ``value``; or those of ``observers``, a subclass's snapshot."""
-        # The list is replaced, never changed, so whoever leaves or comes meanwhile does not disturb the walk.
-        for observer in self._observers if observers is None else observers:
+        # Whoever leaves or comes meanwhile does not disturb the walk.
+        for observer in self.observers if observers is None else observers:
             try:
                 observer.on_next(value)
             except (KeyboardInterrupt, SystemExit):
@@ -62,7 +58,7 @@ class Hub(Observable[T], Generic[T]):
 
     def complete(self) -> None:
         """Tells every observer the end."""
-        observers, self._observers, self._ended = self._observers, [], True
+        observers, self.observers, self._ended = self.observers, [], True
         for observer in observers:
             try:
                 observer.on_completed()

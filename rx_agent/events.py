@@ -6,7 +6,6 @@ holds the builder and a position in it: the message is made when somebody reads 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -40,8 +39,24 @@ class StartEvent:
         return self.source.message_at(self.position)
 
 
+class UnfrozenDelta:
+    """What a delta event is made as: of every class with frozen fields, Python makes instances at half the speed.
+
+    Nearly all events are deltas, so :class:`MessageBuilder` makes one of these and then turns it into what it is
+    to be, which needs the same slots in the same base.
+    """
+
+    __slots__ = ("content_index", "delta", "position", "source")
+
+    def __init__(self, content_index: int, source: PartialSource, position: int, delta: str) -> None:
+        self.content_index = content_index
+        self.source = source
+        self.position = position
+        self.delta = delta
+
+
 @dataclass(frozen=True, slots=True)
-class BlockEvent:
+class BlockEvent(UnfrozenDelta):
     """Base of the nine block events; ``content_index`` is the block's place in ``message.content``."""
 
     content_index: int
@@ -54,40 +69,14 @@ class BlockEvent:
         return self.source.message_at(self.position)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class DeltaEvent(BlockEvent):
-    """Base of the three events that append ``delta``, nearly all that there are.
-
-    Their constructor is written out: what ``dataclass`` makes of a frozen class takes twice as long.
-    """
-
-    delta: str
-
-    def __init__(self, content_index: int, source: PartialSource, position: int, delta: str) -> None:
-        _set_content_index(self, content_index)
-        _set_source(self, source)
-        _set_position(self, position)
-        _set_delta(self, delta)
-
-
-def _setter(cls: type, name: str) -> Callable[[object, Any], None]:
-    """What sets a slot although the class is frozen, for constructors."""
-    return cls.__dict__[name].__set__
-
-
-_set_content_index = _setter(BlockEvent, "content_index")
-_set_source = _setter(BlockEvent, "source")
-_set_position = _setter(BlockEvent, "position")
-_set_delta = _setter(DeltaEvent, "delta")
-
-
 @dataclass(frozen=True, slots=True)
 class TextStartEvent(BlockEvent):
     type: ClassVar[Literal["text_start"]] = "text_start"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class TextDeltaEvent(DeltaEvent):
+@dataclass(frozen=True, slots=True)
+class TextDeltaEvent(BlockEvent):
+    delta: str
     type: ClassVar[Literal["text_delta"]] = "text_delta"
 
 
@@ -102,8 +91,9 @@ class ThinkingStartEvent(BlockEvent):
     type: ClassVar[Literal["thinking_start"]] = "thinking_start"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ThinkingDeltaEvent(DeltaEvent):
+@dataclass(frozen=True, slots=True)
+class ThinkingDeltaEvent(BlockEvent):
+    delta: str
     type: ClassVar[Literal["thinking_delta"]] = "thinking_delta"
 
 
@@ -118,10 +108,11 @@ class ToolCallStartEvent(BlockEvent):
     type: ClassVar[Literal["toolcall_start"]] = "toolcall_start"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ToolCallDeltaEvent(DeltaEvent):
+@dataclass(frozen=True, slots=True)
+class ToolCallDeltaEvent(BlockEvent):
     """``delta`` is a piece of the arguments' JSON text."""
 
+    delta: str
     type: ClassVar[Literal["toolcall_delta"]] = "toolcall_delta"
 
 

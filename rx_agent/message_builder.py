@@ -20,6 +20,7 @@ from rx_agent.events import (
     ToolCallDeltaEvent,
     ToolCallEndEvent,
     ToolCallStartEvent,
+    UnfrozenDelta,
 )
 from rx_agent.messages import (
     AssistantMessage,
@@ -238,7 +239,9 @@ class MessageBuilder:
     def text_delta(self, index: int, delta: str) -> TextDeltaEvent:
         log = self._log
         log.append((index, delta, False))
-        return TextDeltaEvent(index, self, len(log), delta)
+        event: Any = UnfrozenDelta(index, self, len(log), delta)
+        event.__class__ = TextDeltaEvent
+        return event
 
     def text_end(self, index: int, *, signature: str | None = None) -> TextEndEvent:
         block = TextContent(text=self._close(index).text(), signature=signature)
@@ -252,7 +255,9 @@ class MessageBuilder:
     def thinking_delta(self, index: int, delta: str) -> ThinkingDeltaEvent:
         log = self._log
         log.append((index, delta, False))
-        return ThinkingDeltaEvent(index, self, len(log), delta)
+        event: Any = UnfrozenDelta(index, self, len(log), delta)
+        event.__class__ = ThinkingDeltaEvent
+        return event
 
     def thinking_end(self, index: int, *, signature: str | None = None) -> ThinkingEndEvent:
         open_ = self._close(index)
@@ -268,7 +273,9 @@ class MessageBuilder:
     def tool_call_delta(self, index: int, delta: str) -> ToolCallDeltaEvent:
         log = self._log
         log.append((index, delta, False))
-        return ToolCallDeltaEvent(index, self, len(log), delta)
+        event: Any = UnfrozenDelta(index, self, len(log), delta)
+        event.__class__ = ToolCallDeltaEvent
+        return event
 
     def tool_call_end(
         self,

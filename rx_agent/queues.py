@@ -119,7 +119,7 @@ class MessageQueue(Sequence[AgentMessage]):
         return taken
 
     def _changed(self) -> None:
-        if self._contents.observed:
+        if self._contents.observers:
             self._contents.next(tuple(self))
 
     # --- looking -------------------------------------------------------------------------------------------

@@ -68,7 +68,9 @@ def pump(
         return reactivex.throw(ConfigurationError(reason))
     back_off = BackOff(max_retries=options.max_retries, max_delay_ms=options.max_retry_delay_ms)
 
-    def begin(scheduler: abc.SchedulerBase | None) -> Observable[AssistantMessageEvent]:
+    def subscribe(
+        observer: abc.ObserverBase[AssistantMessageEvent], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
         exchange = Exchange(api, model, context, options)
 
         def give_up(error: Exception, _: Any) -> Observable[AssistantMessageEvent]:
@@ -76,9 +78,12 @@ def pump(
                 return reactivex.throw(error, scheduler=_NOW)
             return reactivex.from_iterable(exchange.decoder().fail(error.failure), scheduler=_NOW)
 
-        return _attempt(exchange).pipe(retry_with(back_off), ops.catch(give_up))
+        answer = _attempt(exchange).pipe(retry_with(back_off), ops.catch(give_up))
+        # What `defer` does, but that it wraps the observer, which is wrapped already, once more: a cost at every
+        # delta.
+        return answer._subscribe_core(observer, scheduler)  # pyright: ignore[reportPrivateUsage]
 
-    return reactivex.defer(begin)
+    return Observable(subscribe)
 
 
 _NOW = ImmediateScheduler.singleton()

@@ -19,6 +19,7 @@ from rx_agent.message_builder import MessageBuilder, too_deep
 from rx_agent.messages import StopReason
 from rx_agent.models import Model, Usage
 from rx_agent.providers.anthropic.usage import anthropic_usage, merged_usage
+from rx_agent.providers.delta_frame import DeltaFrame
 from rx_agent.providers.http_errors import Failure, error_data, incomplete, stream_failure
 from rx_agent.providers.sse import SseEvent
 from rx_agent.providers.stream_decoder import MalformedEventError, StreamDecoder
@@ -40,7 +41,10 @@ class _Block:
     __slots__ = ("append", "at", "delta", "fast", "field", "given", "signature", "start_signature")
 
     def __init__(
-        self, delta: str = "", field: str = "", append: Callable[[int, str], Any] | None = None
+        self,
+        delta: str = "",
+        field: str = "",
+        append: Callable[[int, str], AssistantMessageEvent] | None = None,
     ) -> None:
         self.delta = delta
         self.field = field
@@ -95,6 +99,9 @@ class AnthropicDecoder(StreamDecoder):
         self._begin_anew()
 
     def _begin_anew(self) -> None:
+        self._frame: DeltaFrame | None = None
+        self._at = 0
+        self._go_on: Callable[[int, str], AssistantMessageEvent] = self.builder.text_delta
         self._blocks: dict[int, _Block] = {}
         self._ids: set[str] = set()
         self._id: str | None = None
@@ -105,9 +112,11 @@ class AnthropicDecoder(StreamDecoder):
 
     def feed(self, event: SseEvent) -> Events:
         """See :meth:`StreamDecoder.feed`."""
+        data = event.data
+        if (frame := self._frame) is not None and (text := frame.text_of(data)) is not None:
+            return [self._go_on(self._at, text)]
         if self.ended:
             return []
-        data = event.data
         try:
             said: Any = from_json(data)
         except ValueError:
@@ -125,8 +134,13 @@ class AnthropicDecoder(StreamDecoder):
                 block, delta = self._blocks.get(said["index"]), said["delta"]
                 if block is not None and block.fast is not None and delta["type"] == block.delta:
                     text = delta[block.field]
-                    if type(text) is str and text:
-                        return [block.append(block.fast, text)]  # type: ignore[misc] # the common event
+                    if block.append is not None and type(text) is str and text:
+                        # The common event. All that follow differ from it in their text alone, most likely.
+                        if self._frame is None:
+                            self._frame = DeltaFrame.around(data, block.field, text)
+                            self._go_on, self._at = block.append, block.fast
+                        return [block.append(block.fast, text)]
+            self._frame = None
             handler = self._events.get(kind or event.name)
             if handler is not None:
                 handler(said, events)
