@@ -24,7 +24,8 @@ class Api:
     """A wire API at a judge's.
 
     ``lead`` events come before the first word of an answer, one event a word, and ``spare`` ones after that in
-    which the answer says why it ended.
+    which the answer says why it ended. Of the ``unheard`` first ones nothing is told: while there is no more, a
+    request may still be repeated.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Api:
     lead: int
     spare: int
     model: str
+    unheard: int = 0
 
     def agent(self, url: str, *, model: str = "", **fields: Any) -> Agent:
         """An agent whose model is asked at ``url``."""
@@ -52,7 +54,7 @@ class Api:
 
 APIS = (
     Api("openai_chat", "openai", "/v1", lead=1, spare=2, model="gpt-oss-120b"),
-    Api("openai_responses", "openai", "/v1", lead=4, spare=0, model="gpt-5-mini"),
+    Api("openai_responses", "openai", "/v1", lead=4, spare=0, model="gpt-5-mini", unheard=2),
     Api("anthropic", "anthropic", "/anthropic/v1", lead=3, spare=1, model="claude-sonnet-4-5"),
     Api("google", "google", "/gemini/v1beta", lead=0, spare=0, model="gemini-2.5-flash"),
 )
