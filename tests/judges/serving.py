@@ -98,7 +98,7 @@ class Llmock(Served):
         """Fails with the verdict if there is anything to find fault with; ``strict`` counts warnings too."""
         verdict = self.verdict()
         found = [item for item in verdict["findings"] if strict or item["severity"] == "error"]
-        assert found == []
+        assert found == [], json.dumps(found)
         assert verdict["attempts"] == len(self.requests) > 0
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from reactivex import operators as ops
 
-from rx_agent import tool
+from rx_agent import AgentState, AssistantMessage, tool
 from rx_agent.messages import ErrorKind
 from rx_agent.providers.base import Timeouts
 from tests.judges.asking import ANSWER, APIS, KEY, REPLY, Api, api_id, last_answer, played
@@ -41,6 +42,12 @@ def fault(kind: str, after: int, **fields: Any) -> dict[str, Any]:
 def heard(words: int) -> str:
     """The first words of the answer."""
     return "".join(WORDS[:words]).removesuffix(" " if words >= len(WORDS) else "")
+
+
+def so_far(state: AgentState) -> str:
+    """What has been heard of the answer that is arriving."""
+    message = state.streaming_message
+    return message.text if isinstance(message, AssistantMessage) else ""
 
 
 def bodies(llmock: Llmock) -> list[Any]:
@@ -186,8 +193,7 @@ def test_whoever_is_tired_of_waiting_may_abort_and_go_on_later(llmock: Llmock, a
         agent = api.agent(llmock.url)
         run = asyncio.ensure_future(agent.prompt("Count to ten."))
         async with asyncio.timeout(5):
-            while (said := agent.state.streaming_message) is None or said.text != heard(5):
-                await asyncio.sleep(0.01)
+            await agent.states.pipe(ops.first(lambda state: so_far(state) == heard(5)))
         agent.abort()
         end = await run
         aborted = last_answer(agent)

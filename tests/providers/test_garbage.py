@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from rx_agent.messages import AssistantMessage, UserMessage
 from rx_agent.models import Model
+from rx_agent.providers.anthropic.decoder import AnthropicDecoder
 from rx_agent.providers.base import Context, StreamOptions, Timeouts
+from rx_agent.providers.google.decoder import GoogleDecoder
 from rx_agent.providers.http_errors import Failure
 from rx_agent.providers.openai_chat import stream
 from rx_agent.providers.openai_chat.decoder import ChatDecoder
+from rx_agent.providers.openai_responses.decoder import ResponsesDecoder
 from rx_agent.providers.sse import SseReader
-from rx_agent.providers.stream_decoder import MalformedEventError
+from rx_agent.providers.stream_decoder import MalformedEventError, StreamDecoder
+from tests.providers import anthropic_events as anthropic
+from tests.providers import google_chunks as google
 from tests.providers.loopback import (
     FOREVER,
     Answer,
@@ -86,7 +92,7 @@ def test_ten_megabytes_in_one_event():
     assert answered(body(sse(*text(large), *finish("stop")), size=10_000)).text == large
 
 
-MATERIAL = [
+CHAT = [
     sse(*thinking("hm"), *text("Hä", "llo"), *finish("stop"), *usage(3, 2)),
     sse(*tool_call("f", {"a": [1, {"b": None}]}), *tool_call("g", {}, index=1), *finish("tool_calls")),
     sse(
@@ -94,6 +100,83 @@ MATERIAL = [
     ),
     sse(*text("a"), {"error": {"message": "no", "code": 429}}),
 ]
+ANTHROPIC = [
+    anthropic.raw(
+        [
+            *anthropic.start(input_tokens=7),
+            *anthropic.thinking("hm"),
+            *anthropic.text("Hä", "llo", at=1),
+            *anthropic.call("f", '{"a": ', "[1]}", at=2),
+            *anthropic.stop("tool_use"),
+        ]
+    ),
+    anthropic.raw([*anthropic.start(), *anthropic.text("a", "b", "c"), *anthropic.stop()]),
+    anthropic.raw([*anthropic.start(), *anthropic.text("a"), *anthropic.error("overloaded_error", "no")]),
+]
+AT = {"output_index": 0, "item_id": "i"}
+RESPONSES = [
+    sse(
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+        {"type": "response.output_item.added", **AT, "item": {"type": "reasoning", "id": "i", "summary": []}},
+        {"type": "response.reasoning_summary_text.delta", **AT, "summary_index": 0, "delta": "hm"},
+        {
+            "type": "response.output_item.done",
+            **AT,
+            "item": {
+                "type": "reasoning",
+                "id": "i",
+                "encrypted_content": "x",
+                "summary": [{"type": "summary_text", "text": "hm"}],
+            },
+        },
+        {"type": "response.output_item.added", "output_index": 1, "item": {"type": "message", "id": "m"}},
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "Hä"},
+        {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "llo"},
+        {
+            "type": "response.output_item.added",
+            "output_index": 2,
+            "item": {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": ""},
+        },
+        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"a": 1}'},
+        {
+            "type": "response.output_item.done",
+            "output_index": 2,
+            "item": {
+                "type": "function_call",
+                "id": "fc",
+                "call_id": "c",
+                "name": "f",
+                "arguments": '{"a": 1}',
+            },
+        },
+        {
+            "type": "response.completed",
+            "response": {"id": "r", "status": "completed", "usage": {"input_tokens": 3, "output_tokens": 2}},
+        },
+    ),
+    sse(
+        {"type": "response.output_item.added", **AT, "item": {"type": "message", "id": "m"}},
+        {"type": "response.refusal.delta", **AT, "content_index": 0, "delta": "No."},
+        {
+            "type": "response.incomplete",
+            "response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+        },
+    ),
+    sse({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "no"}}}),
+    sse({"type": "error", "code": "rate_limit_exceeded", "message": "no"}),
+]
+GOOGLE = [
+    sse(*google.thought("hm"), *google.text("Hä", "llo"), *google.stop()),
+    sse(google.chunk(google.call("f", args={"a": [1, None]}), google.call("g")), *google.stop()),
+    sse(*google.text("a"), *google.stop("SAFETY")),
+    sse({"promptFeedback": {"blockReason": "SAFETY"}}),
+]
+DECODERS: Mapping[str, tuple[type[StreamDecoder], list[bytes]]] = {
+    "openai_chat": (ChatDecoder, CHAT),
+    "anthropic": (AnthropicDecoder, ANTHROPIC),
+    "openai_responses": (ResponsesDecoder, RESPONSES),
+    "google": (GoogleDecoder, GOOGLE),
+}
 SCRAPS = [
     b"null",
     b"[]",
@@ -113,9 +196,9 @@ SCRAPS = [
 ]
 
 
-def mutated(dice: random.Random) -> bytes:
+def mutated(dice: random.Random, material: list[bytes]) -> bytes:
     """A stream with some bytes cut out, doubled, or replaced by others."""
-    raw = bytearray(dice.choice(MATERIAL))
+    raw = bytearray(dice.choice(material))
     for _ in range(dice.randint(1, 4)):
         start = dice.randrange(len(raw) + 1)
         end = min(len(raw), start + dice.choice((0, 1, 1, 2, 5, 20)))
@@ -136,12 +219,14 @@ def mutated(dice: random.Random) -> bytes:
     return bytes(raw)
 
 
-def test_six_thousand_mutated_streams_each_end_in_a_message():
-    model = Model(id="m", api="openai_chat", provider="p")
+@pytest.mark.parametrize("api", DECODERS)
+def test_six_thousand_mutated_streams_each_end_in_a_message(api: str):
+    made, material = DECODERS[api]
+    model = Model(id="m", api=api, provider="p")
     for seed in range(6000):
         dice = random.Random(seed)
-        reader, decoder = SseReader(), ChatDecoder(model)
-        raw, size = mutated(dice), dice.choice((1, 7, 10_000))
+        reader, decoder = SseReader(), made(model)
+        raw, size = mutated(dice, material), dice.choice((1, 7, 10_000))
         events: list[Any] = []
         try:
             for at in range(0, len(raw), size):
