@@ -27,8 +27,8 @@ from rx_agent.reporting import as_exception, reason_of, report
 from rx_agent.sequencing import guarded, now_ms
 
 # What `MessageUpdateEvent(event)` comes to, at little more than half the cost: nearly all events are made here.
-new_update: Callable[[type[MessageUpdateEvent]], MessageUpdateEvent] = object.__new__
-set_event: Callable[[MessageUpdateEvent, BlockUpdate], None] = vars(MessageUpdateEvent)[
+_new_update: Callable[[type[MessageUpdateEvent]], MessageUpdateEvent] = object.__new__
+_set_event: Callable[[MessageUpdateEvent, BlockUpdate], None] = vars(MessageUpdateEvent)[
     "assistant_message_event"
 ].__set__
 
@@ -61,8 +61,8 @@ def as_message_events(
                 if last is None:
                     emit(MessageStartEvent(_empty(model, scheduler)))
                 last = event
-                update = new_update(MessageUpdateEvent)
-                set_event(update, event)
+                update = _new_update(MessageUpdateEvent)
+                _set_event(update, event)
                 emit(update)
             elif isinstance(event, StartEvent):
                 if last is None:

@@ -62,8 +62,9 @@ class Run(Hub[AgentEvent]):
 
     def record(self, event: AgentEvent) -> None:
         """Remembers ``event`` and tells it to the run's observers."""
-        # A subscriber from another thread hears of each event once: from the log or live.
-        self._acquire()  # by hand, for every delta is recorded, and `with` takes twice as long
+        # A subscriber from another thread hears of each event once: from the log or live. By hand, for every delta
+        # is recorded, and `with` takes twice as long.
+        self._acquire()
         try:
             self._log.append(event)
             observers = self.observers

@@ -116,10 +116,8 @@ def supervise(
 
     def left(error: BaseException) -> None:
         """An observer that raises has left, and there is no caller above that could take the exception."""
-        if not isinstance(
-            error, Exception
-        ):  # such as Ctrl-C: whoever aborts the run must find the observer free
-            free()
+        if not isinstance(error, Exception):
+            free()  # such as Ctrl-C: whoever aborts the run then must find the observer free
             raise error
         report(error, "observer", emit_next)
         leave()

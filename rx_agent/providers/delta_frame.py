@@ -8,7 +8,7 @@ class DeltaFrame:
 
     JSON is a function of its bytes: where an event differs from one that was parsed only within a plain string,
     parsing it would give the same but for that string. That is so for nearly all events of an API that does not
-    number them, and costs a third.
+    number them.
 
     >>> frame = DeltaFrame.around(b'{"delta": {"text": "Hel"}}', "text", "Hel")
     >>> frame.text_of(b'{"delta": {"text": "lo"}}')

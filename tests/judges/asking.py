@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from rx_agent import Agent, AssistantMessage, StreamOptions
 from rx_agent.models import Model
 from rx_agent.providers.base import Timeouts
@@ -60,9 +62,16 @@ APIS = (
 )
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""A PNG of one pixel."""
+
+
 def api_id(value: object) -> str | None:
     """The name of a parameter in a test's id."""
     return value.name if isinstance(value, Api) else None
+
+
+over_apis = pytest.mark.parametrize("api", APIS, ids=api_id)
 
 
 def played(story: Callable[[], Awaitable[None]]) -> None:

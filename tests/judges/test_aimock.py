@@ -13,10 +13,9 @@ import pytest
 
 from rx_agent import AssistantMessage, ImageContent, ThinkingContent, tool
 from rx_agent.models import ThinkingLevel
-from tests.judges.asking import APIS, Api, api_id, last_answer, played
+from tests.judges.asking import PIXEL, Api, last_answer, over_apis, played
 from tests.judges.serving import Aimock, aimock_cli
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PATHS = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic": "/v1", "google": "/v1beta"}
 CITIES = ("Oslo", "Zürich")
 ANSWER = "Rain in Oslo, sun in Zürich. \N{UMBRELLA WITH RAIN DROPS}"
@@ -44,8 +43,6 @@ FIXTURES = {
         },
     ]
 }
-
-over_apis = pytest.mark.parametrize("api", APIS, ids=api_id)
 
 
 @pytest.fixture(scope="module")

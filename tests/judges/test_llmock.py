@@ -12,13 +12,11 @@ import pytest
 from rx_agent import ImageContent, TextContent, ToolResult, ToolResultMessage, tool
 from rx_agent.messages import ErrorKind
 from rx_agent.providers.base import Timeouts
-from tests.judges.asking import ANSWER, APIS, KEY, REPLY, Api, api_id, last_answer, played
+from tests.judges.asking import ANSWER, KEY, PIXEL, REPLY, Api, last_answer, over_apis, played
 from tests.judges.serving import Llmock
 
 TOKENS_PER_MINUTE = 60_000
 WINDOW = 2_000
-
-over_apis = pytest.mark.parametrize("api", APIS, ids=api_id)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +236,6 @@ def test_a_broken_tool_call_is_told_to_the_model_and_not_run(llmock: Llmock, api
     llmock.assert_resilient()
 
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 DOT = "R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
 
 

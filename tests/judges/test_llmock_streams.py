@@ -13,13 +13,11 @@ from reactivex import operators as ops
 from rx_agent import AgentState, AssistantMessage, tool
 from rx_agent.messages import ErrorKind
 from rx_agent.providers.base import Timeouts
-from tests.judges.asking import ANSWER, APIS, KEY, REPLY, Api, api_id, last_answer, played
+from tests.judges.asking import ANSWER, APIS, KEY, REPLY, Api, api_id, last_answer, over_apis, played
 from tests.judges.serving import Llmock
 
 WORDS = [word + " " for word in ANSWER.split()]
 """The answer as it comes, an event a word; only the last has no space behind it."""
-
-over_apis = pytest.mark.parametrize("api", APIS, ids=api_id)
 
 
 @pytest.fixture(scope="module")
